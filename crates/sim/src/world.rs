@@ -488,7 +488,7 @@ impl CallCount {
         }
         Err(Stall {
             at: now,
-            who: name.to_owned(),
+            name: name.to_owned(),
             steps: self.count,
         })
     }

@@ -212,10 +212,10 @@ impl Tap {
         let records = make();
         for (sink, attachment) in self.attached() {
             if std::mem::take(&mut attachment.is_new) {
-                let wanted = records
+                let accepted = records
                     .iter()
                     .filter(|(detail, _)| *detail <= attachment.detail);
-                wanted.for_each(|(_, record)| sink.record(now, record));
+                accepted.for_each(|(_, record)| sink.record(now, record));
             }
         }
     }
@@ -471,8 +471,8 @@ mod tests {
 
     impl SinkFactory for OneSide {
         fn sink(&self, _id: &ConnectionId, side: Side) -> Option<Box<dyn Sink>> {
-            let wanted = side == self.0;
-            wanted.then(|| Box::new(counting(&self.1)) as Box<dyn Sink>)
+            let accepted = side == self.0;
+            accepted.then(|| Box::new(counting(&self.1)) as Box<dyn Sink>)
         }
     }
 

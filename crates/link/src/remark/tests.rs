@@ -36,10 +36,10 @@ fn each_rule_maps_each_mark() {
             [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce],
         ),
     ];
-    for (to, wanted) in table {
+    for (to, expected) in table {
         let remarker = remarker(to, 100, Duration::ZERO);
         let got = ALL.map(|mark| remarker.apply(Time::ZERO, 1, mark));
-        assert_eq!(got, wanted, "{to:?}");
+        assert_eq!(got, expected, "{to:?}");
     }
 }
 

@@ -247,9 +247,9 @@ fn errors_name_the_field_its_value_and_the_allowed_values() {
         ("1ms;2ms,rebind=1s", "rebind: applies to both directions"),
         ("delay=200000min", "delay: '200000min' is not"),
     ];
-    for (text, wanted) in cases {
+    for (text, expected) in cases {
         let error = error_of(text);
-        assert!(error.contains(wanted), "{text}: {error}");
+        assert!(error.contains(expected), "{text}: {error}");
     }
 }
 
@@ -274,14 +274,14 @@ fn file(text: &str) -> DuplexSpec {
 
 #[test]
 fn toml_accepts_text_and_tables() {
-    let wanted = duplex("20mbit,40ms,0.5%,drop=1,3,7-9,every=10,rate@10s=5mbit");
+    let expected = duplex("20mbit,40ms,0.5%,drop=1,3,7-9,every=10,rate@10s=5mbit");
     assert_eq!(
         file("link = '20mbit,40ms,0.5%,drop=1,3,7-9,every=10,rate@10s=5mbit'"),
-        wanted
+        expected
     );
     let table = "[link]\nrate = '20mbit'\ndelay = '40ms'\nloss = 0.005\ndrop = [1, 3, '7-9']\n\
                  every = 10\n'rate@10s' = '5mbit'";
-    assert_eq!(file(table), wanted);
+    assert_eq!(file(table), expected);
     let apart = "[link]\nrebind = '5s'\nforward = '20mbit,40ms'\nback = { delay = '1ms' }";
     assert_eq!(file(apart), duplex("20mbit,40ms,rebind=5s;1ms"));
     let chained = "[link]\ndelay = '1ms'\nthen = { rate = '1mbit', then = '2%' }";
@@ -319,10 +319,10 @@ fn toml_errors_have_line_and_column() {
             "rebind: applies to",
         ),
     ];
-    for (text, place, wanted) in cases {
+    for (text, place, expected) in cases {
         let error = toml::from_str::<File>(text).expect_err(text).to_string();
         assert!(
-            error.contains(place) && error.contains(wanted),
+            error.contains(place) && error.contains(expected),
             "{text}: {error}"
         );
     }

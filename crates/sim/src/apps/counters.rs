@@ -18,7 +18,7 @@ pub struct AppCounters {
     pub finished_at: Option<Time>,
     /// The first bytes that differ from the pattern.
     pub mismatch: Option<Mismatch>,
-    /// The end and the duration of the first [`MAX_EXCHANGES`](Self::MAX_EXCHANGES) exchanges.
+    /// The end and the duration of the first 1 000 000 exchanges.
     pub exchanges: Vec<(Time, Duration)>,
     /// The errors with which connections ended, except for a close by this application or by the
     /// peer with code 0.

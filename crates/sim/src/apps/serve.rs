@@ -36,10 +36,10 @@ impl Serve {
             ReadOutcome::Reset => {
                 self.reading.remove(&(connection, id));
             }
-            ReadOutcome::End(wanted) => {
+            ReadOutcome::End(response_len) => {
                 self.reading.remove(&(connection, id));
                 if id.direction() == Direction::Bidirectional {
-                    let writing = Writing::response(id, wanted);
+                    let writing = Writing::response(id, response_len);
                     self.writing.insert((connection, id), writing);
                     self.write(context, connection, id);
                 }

@@ -274,7 +274,7 @@ impl Network {
     fn source_of(
         &self,
         local: SocketAddr,
-        wanted: Option<IpAddr>,
+        requested: Option<IpAddr>,
         destination: SocketAddr,
     ) -> io::Result<SocketAddr> {
         let to = destination.ip();
@@ -295,8 +295,8 @@ impl Network {
         if local.is_ipv4() && to.is_ipv6() {
             return Err(unreachable_from(local.ip(), to));
         }
-        let wanted = wanted.map(|ip| ip.to_canonical());
-        if let Some(ip) = wanted
+        let requested = requested.map(|ip| ip.to_canonical());
+        if let Some(ip) = requested
             && !self.is_own(ip)
         {
             let text = format!("{ip} is not an address of this machine to send from");
@@ -304,7 +304,7 @@ impl Network {
         }
         let to_self = self.is_own(to).then_some(to);
         let first = self.addresses.iter().copied().find(has_family);
-        let ip = wanted
+        let ip = requested
             .filter(has_family)
             .or(to_self)
             .or(first)
@@ -313,12 +313,12 @@ impl Network {
     }
 
     /// Returns the requested port, or a free one for port 0.
-    fn free_port(&mut self, ip: IpAddr, wanted: u16) -> io::Result<u16> {
-        if wanted != 0 {
-            return if self.is_free(ip, wanted) {
-                Ok(wanted)
+    fn free_port(&mut self, ip: IpAddr, requested: u16) -> io::Result<u16> {
+        if requested != 0 {
+            return if self.is_free(ip, requested) {
+                Ok(requested)
             } else {
-                let text = format!("port {wanted} of {ip} is taken on this machine");
+                let text = format!("port {requested} of {ip} is taken on this machine");
                 Err(io::Error::new(ErrorKind::AddrInUse, text))
             };
         }

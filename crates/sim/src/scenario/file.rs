@@ -343,15 +343,15 @@ fn blackhole(spec: &mut LinkSpec, from: Duration, lasts: Duration) -> Result<(),
 }
 
 fn known_flow(name: &Spanned<String>, flows: &[Flow]) -> Result<String, Mistake> {
-    let wanted = name.get_ref();
-    let is_known = |flow: &Flow| flow.name == *wanted || flow.group == *wanted;
+    let flow_name = name.get_ref();
+    let is_known = |flow: &Flow| flow.name == *flow_name || flow.group == *flow_name;
     if flows.iter().any(is_known) {
-        return Ok(wanted.clone());
+        return Ok(flow_name.clone());
     }
     let mut names: Vec<&str> = flows.iter().map(|flow| flow.group.as_str()).collect();
     names.dedup();
     let message = format!(
-        "there is no flow '{wanted}', there are {}",
+        "there is no flow '{flow_name}', there are {}",
         names.join(", ")
     );
     Err((name.span(), message))

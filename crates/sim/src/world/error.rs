@@ -9,8 +9,8 @@ use courser_base::Time;
 pub struct Stall {
     /// The virtual time that does not advance.
     pub at: Time,
-    /// The machine or link that never stops.
-    pub who: String,
+    /// The name of the machine or link that never stops.
+    pub name: String,
     /// The number of calls at this point in time.
     pub steps: u32,
 }
@@ -21,7 +21,7 @@ impl fmt::Display for Stall {
         write!(
             f,
             "time stands still at {seconds:.9} s: '{}' was called {} times and has more to do",
-            self.who, self.steps
+            self.name, self.steps
         )
     }
 }

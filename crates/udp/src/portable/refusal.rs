@@ -58,14 +58,14 @@ impl Refusals {
     #[inline]
     pub(crate) fn send<T>(
         &self,
-        wanted: Extras,
+        requested: Extras,
         counters: &AtomicCounters,
         is_local: impl FnOnce(IpAddr) -> bool,
         mut call: impl FnMut(Extras) -> io::Result<T>,
     ) -> io::Result<T> {
         let extras = Extras {
-            mark: wanted.mark && self.can_mark(),
-            source: wanted.source.filter(|_| self.can_choose_source()),
+            mark: requested.mark && self.can_mark(),
+            source: requested.source.filter(|_| self.can_choose_source()),
         };
         match call(extras) {
             Ok(sent) => {

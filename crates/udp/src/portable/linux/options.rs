@@ -103,13 +103,13 @@ fn buffer(fd: BorrowedFd<'_>, which: c_int) -> usize {
 }
 
 fn enlarge(fd: BorrowedFd<'_>, bytes: usize, (plain, forced): (c_int, c_int)) {
-    let wanted = c_int::try_from(bytes).unwrap_or(c_int::MAX);
+    let requested = c_int::try_from(bytes).unwrap_or(c_int::MAX);
     if buffer(fd, plain) < bytes {
-        let _ = sockopt::set(fd, (libc::SOL_SOCKET, plain), wanted);
+        let _ = sockopt::set(fd, (libc::SOL_SOCKET, plain), requested);
     }
     if buffer(fd, plain) < bytes {
         // Exceeds the system's limit, for a process with CAP_NET_ADMIN.
-        let _ = sockopt::set(fd, (libc::SOL_SOCKET, forced), wanted);
+        let _ = sockopt::set(fd, (libc::SOL_SOCKET, forced), requested);
     }
 }
 
