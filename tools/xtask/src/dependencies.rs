@@ -165,6 +165,7 @@ mod tests {
             features: Vec::new(),
             aliases: Vec::new(),
             defaults: Vec::new(),
+            is_published: true,
         }
     }
 

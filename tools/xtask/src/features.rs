@@ -17,7 +17,7 @@ pub(crate) fn run(root: &Path) -> Result<(), Problems> {
     let (manifests, mut problems) = tidy::read_manifests(&files);
     let checked = manifests
         .iter()
-        .filter(|(folder, _)| folder.starts_with("crates/") || *folder == BINARY);
+        .filter(|(_, manifest)| is_built_alone(manifest));
     for (folder, manifest) in checked {
         let source = |file: &&File| file.crate_folder() == Some(folder) && is_rust(file);
         let names = |name: &str| {
@@ -35,6 +35,11 @@ pub(crate) fn run(root: &Path) -> Result<(), Problems> {
     } else {
         Err(problems)
     }
+}
+
+/// Returns true for crates that people build with features of their choice.
+fn is_built_alone(manifest: &Manifest) -> bool {
+    manifest.is_published || manifest.package == BINARY
 }
 
 fn is_rust(file: &File) -> bool {
@@ -90,8 +95,8 @@ fn check(root: &Path, arguments: &[&str]) -> Option<String> {
     Some(format!("cargo {}:\n{report}", arguments.join(" ")))
 }
 
-/// The folder of the binary.
-const BINARY: &str = "tools/cli";
+/// The package of the binary.
+const BINARY: &str = "courser-cli";
 
 /// Features that need more than the usual tools. `fuzz/run` builds `libfuzzer`, which is C++. The FIPS
 /// module of AWS-LC needs CMake and Go.
@@ -134,6 +139,16 @@ mod tests {
         }
         let with_defaults = combinations(&manifest, |_| true).pop().unwrap();
         assert_eq!(with_defaults[3..].join(" "), "--package courser-a");
+    }
+
+    #[test]
+    fn published_crates_and_the_binary_are_checked() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let (manifests, problems) = tidy::read_manifests(&tree::files(&root).unwrap());
+        assert!(problems.is_empty(), "{problems:?}");
+        let is_checked = |folder: &str| is_built_alone(&manifests[folder]);
+        assert!(is_checked("courser") && is_checked("transport") && is_checked("cli"));
+        assert!(!is_checked("services") && !is_checked("xtask"));
     }
 
     #[test]

@@ -8,6 +8,8 @@ use toml::{Table, Value};
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Manifest {
     pub(crate) package: String,
+    /// False for crates with `publish = false`.
+    pub(crate) is_published: bool,
     pub(crate) dependencies: Vec<Dependency>,
     /// The names of the features, without `default`.
     pub(crate) features: Vec<String>,
@@ -52,8 +54,10 @@ pub(crate) fn parse_renames(text: &str) -> Result<Renames, String> {
 /// Reads the manifest of a package. Includes dependencies of single targets.
 pub(crate) fn parse(text: &str, renames: &Renames) -> Result<Manifest, String> {
     let root: Table = text.parse().map_err(|error| format!("{error}"))?;
-    let package = table(&root, "package")
-        .and_then(|package| package.get("name"))
+    let package = table(&root, "package").ok_or("no package name")?;
+    let is_published = package.get("publish").and_then(Value::as_bool) != Some(false);
+    let package = package
+        .get("name")
         .and_then(Value::as_str)
         .ok_or("no package name")?
         .to_owned();
@@ -73,6 +77,7 @@ pub(crate) fn parse(text: &str, renames: &Renames) -> Result<Manifest, String> {
     let aliases = features.iter().filter(|(_, value)| is_alias(value));
     Ok(Manifest {
         package,
+        is_published,
         dependencies,
         aliases: aliases.map(|(name, _)| (*name).clone()).collect(),
         defaults: defaults

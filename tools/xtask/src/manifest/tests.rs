@@ -78,3 +78,16 @@ fn a_manifest_without_a_package_is_refused() {
     );
     assert!(parse("[package", &Renames::new()).is_err());
 }
+
+#[test]
+fn crates_are_published_unless_they_refuse() {
+    for (publish, is_published) in [
+        ("", true),
+        ("publish.workspace = true", true),
+        ("publish = false", false),
+    ] {
+        let text = format!("[package]\nname = \"a\"\n{publish}");
+        let manifest = parse(&text, &Renames::new()).unwrap();
+        assert_eq!(manifest.is_published, is_published, "{publish:?}");
+    }
+}

@@ -180,7 +180,7 @@ async fn http3_only_is_an_error_where_http3_cannot_be_used() {
     let plain = format!("http://localhost:{}/", server.address.port());
     for (proxy, url, expected) in [
         (Proxy::Direct, plain, "use https://localhost"),
-        (through, server.url("/"), "does not go through a proxy"),
+        (through, server.url("/"), "cannot use a proxy"),
     ] {
         let client = builder(&server).version(HttpVersion::Http3Only);
         let client = client.proxy(proxy).build().expect("a client");
