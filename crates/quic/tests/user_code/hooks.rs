@@ -1,7 +1,7 @@
 //! Hooks that are called under the lock. They may drop handles there. A call of the endpoint panics instead of
 //! waiting for its own lock, which ends the connection of the hook.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use courser::telemetry::{Record, Sink};
 use courser::{ConnectionError, TokenStore};
@@ -109,7 +109,8 @@ struct Store {
 
 impl TokenStore for Store {
     fn put(&self, _: &str, _: Bytes) {
-        if let Some((connection, endpoint)) = &*self.used.lock().expect("no thread has panicked") {
+        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((connection, endpoint)) = &*used {
             call_everything(connection, endpoint);
         }
     }
@@ -121,9 +122,9 @@ impl TokenStore for Store {
 
 impl Drop for Store {
     fn drop(&mut self) {
-        if let Some((connection, endpoint)) =
-            self.used.get_mut().expect("no thread has panicked").take()
-        {
+        // A panic in `put` poisons the lock.
+        let used = self.used.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some((connection, endpoint)) = used.take() {
             call_everything(&connection, &endpoint);
         }
     }

@@ -9,8 +9,6 @@ mod calls;
 mod hooks;
 mod slow;
 mod wakers;
-#[path = "../../../courser/tests/it/wakes.rs"]
-mod wakes;
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};

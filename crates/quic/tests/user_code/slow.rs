@@ -2,7 +2,6 @@
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use super::wakes::Wakes;
 use super::{Bytes, Connection, Duration, Result, Shared, client_config, watched};
 use courser::{Endpoint, Identity, ServerConfig};
 
@@ -73,20 +72,12 @@ fn buffer_that_is_slow_to_drop_delays_no_other_connection() {
                 is_released: is_released.clone(),
             })
         };
-        let _wakes = Wakes::start();
-        // In a task of its own: a call that finds an acknowledgement drops the buffer itself.
-        let writing = slow.clone();
-        tokio::spawn(async move {
-            let mut stream = writing.open_uni().await.expect("the peer permits a stream");
-            for _ in 0..3 {
-                stream
-                    .write_chunk(chunk(20_000))
-                    .await
-                    .expect("the window is large enough");
-            }
-            stream.finish().expect("the stream is open");
-        });
-        slow_peer.accept_uni().await?.read_to_end(1 << 20).await?;
+        let mut stream = slow.open_uni().await?;
+        // One call: a second one that finds an acknowledgement would drop the buffer itself.
+        let mut chunks = [chunk(20_000), chunk(20_000), chunk(20_000)];
+        stream.write_all_chunks(&mut chunks).await?;
+        let mut received = slow_peer.accept_uni().await?;
+        received.read_exact(&mut [0; 60_000]).await?;
         while has_begun.try_recv().is_err() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
