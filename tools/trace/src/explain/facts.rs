@@ -35,8 +35,6 @@ pub struct Counts {
     pub records_dropped: u64,
     /// Migrations to another path.
     pub path_changes: u64,
-    /// Reserved for frames that report exhausted flow control. Not counted yet: always 0.
-    pub blocked_frames: u64,
 }
 
 /// Metrics and states as of the last event.
