@@ -66,6 +66,7 @@ where
         quic: QuicSettings::default(),
         address_filter: Arc::default(),
         alt_svc: Some(AltSvc::default()),
+        redirects: Ok(Vec::new()),
         with_tcp: true,
         with_quic: true,
         sends_interim: false,
@@ -91,6 +92,8 @@ pub struct Server {
     pub(crate) quic: QuicSettings,
     pub(crate) address_filter: Arc<AddressFilter>,
     pub(crate) alt_svc: Option<AltSvc>,
+    /// The addresses of plain HTTP.
+    pub(crate) redirects: Result<Vec<SocketAddr>, io::Error>,
     pub(crate) with_tcp: bool,
     pub(crate) with_quic: bool,
     pub(crate) sends_interim: bool,
@@ -142,7 +145,7 @@ impl Server {
     /// several of them (ORIGIN, RFC 9412). Wildcards are not announced. No frame is sent if the certificate has
     /// only the name that the client requested.
     ///
-    /// Off by default, and without effect with ACME, a custom resolver or an
+    /// Off by default, and without effect with a custom resolver or an
     /// [asynchronous](Certificates::asynchronous) choice. [`h3::Config::origins`] is announced to every client
     /// independently of this setting. A server that does not serve all of these names on each connection should
     /// respond with 421; see [`only_names`](Self::only_names).
@@ -157,7 +160,7 @@ impl Server {
     /// of CONNECT is not checked, except that of extended CONNECT (RFC 9220).
     ///
     /// Off by default, because clients of a development server or behind a load balancer may use other names. It
-    /// has no effect with ACME, a custom resolver or an [asynchronous](Certificates::asynchronous) choice,
+    /// has no effect with a custom resolver or an [asynchronous](Certificates::asynchronous) choice,
     /// because the server does not have their names.
     pub fn only_names(mut self, is_on: bool) -> Self {
         self.only_names = is_on;
@@ -391,6 +394,34 @@ impl Server {
     /// Disables HTTP/2 and HTTP/1.1, so that no TCP socket is opened.
     pub fn without_tcp(mut self) -> Self {
         self.with_tcp = false;
+        self
+    }
+
+    /// Listens for plain HTTP on this address, usually port 80, and leads clients to https: to the port of
+    /// [`alt_svc`](Self::alt_svc), or else the port of the first address. GET and HEAD get 301, other methods 308.
+    /// Can be repeated.
+    ///
+    /// Each connection has one request and lasts at most 10 seconds, or
+    /// [`Limits::header_read_timeout`] if that is shorter. With
+    /// [`Acme::http01`](super::Acme::http01), challenges are answered here. The service does not see the requests.
+    ///
+    /// ```
+    /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; pub use courser_http3_tokio as h3; }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = courser::serve("127.0.0.1:0", courser::Identity::dev()?)
+    ///     .redirect_http("127.0.0.1:0")
+    ///     .bind()?;
+    /// println!("http://{}/", server.redirect_addrs()[0]);
+    /// # Ok(()) }
+    /// ```
+    pub fn redirect_http(mut self, address: impl ToSocketAddrs) -> Self {
+        if let Ok(addresses) = &mut self.redirects {
+            match resolve(address) {
+                Ok(more) => addresses.extend(more),
+                Err(error) => self.redirects = Err(error),
+            }
+        }
         self
     }
 

@@ -1,7 +1,7 @@
 //! The certificates of a server: their sources, and their replacement while the server runs.
 
 #[cfg(feature = "acme")]
-mod acme;
+pub(super) mod acme;
 mod choice;
 pub(super) mod chosen;
 mod dev;
@@ -24,7 +24,7 @@ use courser_tls::rustls::server::ResolvesServerCert;
 use courser_tls::rustls::sign::CertifiedKey;
 
 #[cfg(feature = "acme")]
-pub use self::acme::Acme;
+pub use self::acme::{Acme, DnsChange, DnsRecord};
 pub(super) use self::choice::Choice;
 pub use self::facts::CertificateFacts;
 pub(super) use self::resolver::Resolver;
@@ -66,7 +66,7 @@ pub(super) enum Source {
     Files(Files),
     Dev(DevCertificate),
     #[cfg(feature = "acme")]
-    Acme(Box<acme::Running>),
+    Acme(Box<acme::Agent>),
 }
 
 impl Certificates {
@@ -122,6 +122,12 @@ impl Certificates {
         key: impl AsRef<Path>,
     ) -> Result<Self, ConfigError> {
         let chain = chain.as_ref();
+        #[cfg(feature = "acme")]
+        if let Source::Acme(_) = self.sources.first {
+            return Err(ConfigError::Identity(
+                "certificates cannot be added to those of ACME: use PEM files only".to_owned(),
+            ));
+        }
         let (files, identity) = Files::open(chain, key.as_ref())?;
         self.resolver.add(&identity)?;
         if self.all_facts().last().is_none_or(|it| it.names.is_empty()) {
@@ -183,22 +189,26 @@ impl Certificates {
         })
     }
 
-    /// Uses certificates signed by an ACME server such as Let's Encrypt. The TCP port of the server must be
-    /// reachable as port 443, where the names are validated (RFC 8737).
+    /// Uses a certificate signed by an ACME server such as Let's Encrypt. The TCP port of the server must be
+    /// reachable as port 443, where the names are validated (RFC 8737), unless [`Acme`] says otherwise.
+    ///
+    /// Until the first certificate is obtained, the server refuses all clients and is not
+    /// [ready](super::ServerHandle::is_ready). [`Event::CertificateNotObtained`] reports each failure, and
+    /// [`ServerStats::acme`](super::ServerStats::acme) counts them.
     ///
     /// The secret of stateless resets is stored in the folder of the account as `reset.key`; see
     /// [`Server::reset_secret`](super::Server::reset_secret).
     ///
     /// # Errors
-    /// Returns an error if there are no names, or the folder of the account cannot be created or contains an
-    /// invalid `reset.key`.
+    /// Returns an error if there are no names, if a name cannot be validated by the chosen method, or if the
+    /// folder of the account cannot be created or contains an invalid `reset.key`.
     #[cfg(feature = "acme")]
     pub fn acme(acme: Acme) -> Result<Self, ConfigError> {
         let folder = acme.folder().to_owned();
-        let running = acme.start()?;
+        let (agent, resolver) = acme.start()?;
         Ok(Self {
-            resolver: Resolver::custom(running.resolver()),
-            sources: Source::Acme(Box::new(running)).into_sources(),
+            resolver,
+            sources: Source::Acme(Box::new(agent)).into_sources(),
             reset: Some(ResetSecret::in_folder(&folder)?),
         })
     }
@@ -262,13 +272,13 @@ impl Certificates {
         }
     }
 
-    /// Returns public facts about the first certificate in use, or `None` with ACME and custom resolvers.
+    /// Returns public facts about the first certificate in use, or `None` with custom resolvers and while ACME has
+    /// none yet.
     pub fn facts(&self) -> Option<CertificateFacts> {
         self.resolver.facts().into_iter().next()
     }
 
-    /// Returns public facts about all certificates in use, the default one first; none with ACME and custom
-    /// resolvers.
+    /// Returns public facts about all certificates in use, the default one first; none with custom resolvers.
     pub fn all_facts(&self) -> Vec<CertificateFacts> {
         self.resolver.facts()
     }
@@ -342,7 +352,7 @@ impl Sources {
 
     /// Takes the ACME client out, because it drives itself.
     #[cfg(feature = "acme")]
-    pub(super) fn take_acme(&mut self) -> Option<Box<acme::Running>> {
+    pub(super) fn take_acme(&mut self) -> Option<Box<acme::Agent>> {
         match std::mem::replace(&mut self.first, Source::Fixed) {
             Source::Acme(acme) => Some(acme),
             other => {
@@ -354,7 +364,7 @@ impl Sources {
 
     /// Returns the ACME client, if it is used.
     #[cfg(feature = "acme")]
-    pub(super) const fn acme(&self) -> Option<&acme::Running> {
+    pub(super) const fn acme(&self) -> Option<&acme::Agent> {
         match &self.first {
             Source::Acme(acme) => Some(acme),
             _ => None,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use courser_quic::{ConfigError, SocketEvent};
 
@@ -15,8 +15,33 @@ use courser_quic::{ConfigError, SocketEvent};
 pub enum Event {
     /// New handshakes use another certificate.
     CertificateReplaced,
-    /// A new certificate cannot be used or obtained. The server keeps the previous one.
+    /// A new certificate cannot be used. The server keeps the previous one.
     CertificateKept(ConfigError),
+    /// New handshakes use a certificate from ACME ([`Certificates::acme`](super::Certificates::acme)).
+    CertificateObtained {
+        /// The names for which it is valid.
+        names: Vec<String>,
+        /// The end of its validity.
+        not_after: SystemTime,
+        /// The time at which it will be renewed. The ACME server may change it.
+        renewal: SystemTime,
+        /// False if an earlier process has obtained and stored it.
+        is_new: bool,
+    },
+    /// An attempt to obtain a certificate from an ACME server has failed.
+    CertificateNotObtained {
+        /// The requested names.
+        names: Vec<String>,
+        /// The reason, and what an operator can do about it.
+        reason: String,
+        /// The time of the next attempt.
+        next_attempt: SystemTime,
+        /// The end of the validity of the certificate in use. `None` if there is none, so that all clients are
+        /// refused.
+        not_after: Option<SystemTime>,
+    },
+    /// An ACME client could not read or write a file, or remove a DNS record.
+    AcmeNotice(String),
     /// An OCSP response is not stapled for this reason.
     OcspIgnored(String),
     /// A client was refused because it has no certificate or an unacceptable one. Reported at most once a
@@ -64,6 +89,38 @@ impl fmt::Display for Event {
             Self::CertificateKept(error) => {
                 write!(f, "keeping the old certificate: {error}")
             }
+            Self::CertificateObtained {
+                names,
+                not_after,
+                renewal,
+                is_new,
+            } => {
+                let how = if *is_new { "obtained" } else { "found" };
+                write!(
+                    f,
+                    "the certificate for {} is {how}: it is valid for {}, and renewed in {}",
+                    names.join(", "),
+                    from_now(*not_after),
+                    from_now(*renewal)
+                )
+            }
+            Self::CertificateNotObtained {
+                names,
+                reason,
+                next_attempt,
+                not_after,
+            } => {
+                let (names, next) = (names.join(", "), from_now(*next_attempt));
+                write!(
+                    f,
+                    "no certificate for {names}: {reason}; next attempt in {next}, "
+                )?;
+                match not_after {
+                    Some(end) => write!(f, "the present one is valid for {}", from_now(*end)),
+                    None => f.write_str("until then all clients are refused"),
+                }
+            }
+            Self::AcmeNotice(text) => write!(f, "ACME: {text}"),
             Self::OcspIgnored(reason) => f.write_str(reason),
             Self::ClientCertificateRefused { address, reason } => {
                 write!(f, "refused {address} for its client certificate: {reason}")
@@ -85,6 +142,20 @@ impl fmt::Display for Event {
             Self::Draining => f.write_str("draining"),
         }
     }
+}
+
+/// Returns the time until `at`, in the largest unit of which it has two.
+fn from_now(at: SystemTime) -> String {
+    let seconds = at
+        .duration_since(SystemTime::now())
+        .unwrap_or_default()
+        .as_secs_f64();
+    // A step of the agent takes a moment, and "59 s" would be read as something else than a minute.
+    let (length, unit) = [(86_400.0, "days"), (3600.0, "h"), (60.0, "min")]
+        .into_iter()
+        .find(|(length, _)| seconds >= 2.0 * length - 1.0)
+        .unwrap_or((1.0, "s"));
+    format!("{:.0} {unit}", seconds / length)
 }
 
 /// The listener that receives the events.

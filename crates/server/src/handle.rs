@@ -13,7 +13,7 @@ use crate::limits::Limits;
 use crate::listen::Listener;
 use crate::phase::Phase;
 use crate::site::Site;
-use crate::stats::{ConnectionSummary, ListenerStats, ServerStats, ShardStats};
+use crate::stats::{AcmeStats, ConnectionSummary, ListenerStats, ServerStats, ShardStats};
 use crate::tasks;
 
 /// A handle to inspect and stop a server. Cloning is cheap.
@@ -26,6 +26,7 @@ pub(super) struct Running {
     pub(super) site: Arc<Site>,
     pub(super) listeners: Vec<Arc<Listener>>,
     pub(super) sources: Arc<Mutex<Sources>>,
+    pub(super) acme: Option<Arc<Mutex<AcmeStats>>>,
 }
 
 impl ServerHandle {
@@ -78,6 +79,7 @@ impl ServerHandle {
             drain: self.0.site.tally.drain_progress(),
             stopped_tasks: self.0.site.tasks.stopped(),
             task_ends: self.0.site.tasks.ends(),
+            acme: self.0.acme.as_ref().map(|it| it.lock().clone()),
             listeners: self.0.listeners.iter().map(listener).collect(),
             ..self.0.site.tally.stats()
         };
@@ -109,11 +111,12 @@ impl ServerHandle {
         self.0.site.tally.connections_open()
     }
 
-    /// Returns true while new clients should be sent to this server: it is neither draining nor busy, and all
-    /// its background tasks run ([`Event::TaskEnded`]).
+    /// Returns true while new clients should be sent to this server: it is neither draining nor busy, has a
+    /// certificate, and all its background tasks run ([`Event::TaskEnded`]).
     pub fn is_ready(&self) -> bool {
-        let is_running = self.0.site.phases.phase() == Phase::Running;
-        is_running && !self.is_busy() && self.0.site.tasks.all_run()
+        let site = &self.0.site;
+        let is_running = site.phases.phase() == Phase::Running;
+        is_running && !self.is_busy() && site.resolver.has_certificate() && site.tasks.all_run()
     }
 
     /// Returns the names of the background tasks that have ended and were not restarted yet.
@@ -224,13 +227,13 @@ impl ServerHandle {
         &self.0.site.limits
     }
 
-    /// Returns public facts about the first certificate in use, or `None` with ACME and custom resolvers.
+    /// Returns public facts about the first certificate in use, or `None` with custom resolvers and while ACME has
+    /// none yet.
     pub fn certificate(&self) -> Option<CertificateFacts> {
         self.certificates().into_iter().next()
     }
 
-    /// Returns public facts about all certificates in use, the default one first; none with ACME and custom
-    /// resolvers.
+    /// Returns public facts about all certificates in use, the default one first; none with custom resolvers.
     pub fn certificates(&self) -> Vec<CertificateFacts> {
         self.0.site.resolver.facts()
     }

@@ -57,6 +57,7 @@ mod listen;
 mod peer;
 mod phase;
 mod quic;
+mod redirect;
 mod run;
 mod signal;
 mod site;
@@ -69,7 +70,7 @@ mod tls;
 pub use self::alt_svc::AltSvc;
 pub use self::builder::{Server, serve};
 #[cfg(feature = "acme")]
-pub use self::certificates::Acme;
+pub use self::certificates::{Acme, DnsChange, DnsRecord};
 pub use self::certificates::{CertificateFacts, Certificates};
 pub use self::drain::Drained;
 pub use self::error::Error;
@@ -85,8 +86,8 @@ pub use self::peer::{Peer, Protocol, TlsFacts};
 pub use self::run::{Bound, Serving};
 pub use self::signal::shutdown_signal;
 pub use self::stats::{
-    ConnectionSummary, DrainProgress, ListenerStats, ProtocolStats, ServerStats, ShardStats,
-    TcpStats,
+    AcmeStats, ConnectionSummary, DrainProgress, ListenerStats, ProtocolStats, ServerStats,
+    ShardStats, TcpStats,
 };
 pub use self::tally::QuicTotals;
 pub use courser_http3_tokio::EarlyData;

@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use courser_base::{Mutex, is_same_host};
 use courser_http3_tokio::HttpService;
-use courser_quic::{BindError, Endpoint, RetryPolicy, ServerConfig};
+use courser_quic::{BindError, ConfigError, Endpoint, RetryPolicy, ServerConfig};
 use courser_tls::rustls;
 use tokio::net::TcpListener;
 
 use crate::alt_svc::{AltSvc, AltSvcHeader};
 use crate::builder::Server;
-use crate::certificates::chosen::Chooser;
+#[cfg(feature = "acme")]
+use crate::certificates::acme;
 use crate::certificates::reset::ResetSecret;
 use crate::certificates::{self, Sources};
 use crate::drain::{self, Drained};
@@ -24,13 +25,14 @@ use crate::handle::{Running, ServerHandle};
 use crate::limits;
 use crate::limits::gate::Gate;
 use crate::limits::refused_clients::RefusedClients;
-use crate::limits::uploads::UploadMemory;
 use crate::listen::{self, Listener, OpenSockets};
 use crate::phase::{Phase, Phases};
 use crate::quic::settings::QuicSettings;
 use crate::quic::socket::{QuicSocket, QuicSockets};
 use crate::quic::{QuicAddress, QuicContext};
+use crate::redirect::Redirects;
 use crate::site::Site;
+use crate::stats::AcmeStats;
 use crate::tally::Tally;
 use crate::tasks::{Task, Tasks, keep_running};
 use crate::tcp::listen::listen;
@@ -73,6 +75,7 @@ pub struct Bound {
     handle: ServerHandle,
     quic: Arc<QuicContext>,
     tcp: Arc<TcpContext>,
+    redirects: Redirects,
     alt_svc: Option<AltSvc>,
     drain: drain::Plan,
     /// Background work that ends with the server.
@@ -121,18 +124,17 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
         early_requests: takes_early.then_some(server.early_requests),
         may_retry,
     };
-    let tcp = TcpContext {
-        site: site.clone(),
-        tls,
-        challenge: challenge(&certificates.sources),
-        chooser: site.resolver.choice().cloned().map(Chooser::new),
-        uploads: Arc::new(UploadMemory::of_budget(memory)),
-    };
+    let challenge = challenge(&certificates.sources)?;
+    let tcp = TcpContext::new(site.clone(), tls, challenge, memory);
+    let port = https_port(server.alt_svc, &sockets);
+    let redirects = Redirects::open(server.redirects, port, &certificates.sources)?;
+    let acme = acme_stats(&certificates.sources);
     let (sources, watch) = watch(&site, certificates.sources);
     let handle = ServerHandle(Arc::new(Running {
         site: site.clone(),
         listeners: sockets.iter().map(OpenSockets::listener).collect(),
         sources,
+        acme,
     }));
     for endpoint in handle.endpoints() {
         site.add_endpoint(&endpoint);
@@ -142,6 +144,7 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
         handle,
         quic: Arc::new(quic),
         tcp: Arc::new(tcp),
+        redirects,
         alt_svc: server.alt_svc.filter(|_| server.with_quic),
         drain: drain::Plan {
             signal: server.drain,
@@ -221,6 +224,12 @@ fn open_all(
     Ok(sockets)
 }
 
+/// Returns the port at which clients reach the server.
+fn https_port(alt_svc: Option<AltSvc>, sockets: &[OpenSockets]) -> u16 {
+    let first = sockets.first().map_or(443, |it| it.address.port());
+    alt_svc.and_then(|it| it.port).unwrap_or(first)
+}
+
 /// Sets the stateless reset key for this address, if there is a secret.
 fn with_reset_key(
     config: ServerConfig,
@@ -234,9 +243,21 @@ fn with_reset_key(
 }
 
 /// Returns the configuration for connections that check an ACME challenge.
-fn challenge(sources: &Sources) -> Option<Arc<rustls::ServerConfig>> {
+fn challenge(sources: &Sources) -> Result<Option<Arc<rustls::ServerConfig>>, ConfigError> {
     #[cfg(feature = "acme")]
-    return sources.acme().map(|acme| acme.challenge(tls::provider()));
+    if let Some(acme) = sources.acme().filter(|acme| acme.needs_tls()) {
+        let config = acme.answers().tls_config(tls::provider());
+        let config = config.map_err(|error| ConfigError::Tls(error.to_string()))?;
+        return Ok(Some(config));
+    }
+    let _ = sources;
+    Ok(None)
+}
+
+/// Returns the counters of the ACME client, if there is one.
+fn acme_stats(sources: &Sources) -> Option<Arc<Mutex<AcmeStats>>> {
+    #[cfg(feature = "acme")]
+    return sources.acme().map(acme::Agent::stats);
     #[cfg(not(feature = "acme"))]
     {
         let _ = sources;
@@ -269,6 +290,12 @@ impl Bound {
     /// Returns the first address of the server, with the actual port.
     pub fn local_addr(&self) -> SocketAddr {
         self.handle.local_addr()
+    }
+
+    /// Returns the addresses of plain HTTP, with the actual ports; see
+    /// [`Server::redirect_http`](Server::redirect_http).
+    pub fn redirect_addrs(&self) -> Vec<SocketAddr> {
+        self.redirects.addresses()
     }
 
     /// Returns a handle, which does not keep the server running.
@@ -396,6 +423,7 @@ impl Bound {
                 tokio::spawn(sockets.serve(socket, service.clone(), task));
             }
         }
+        self.redirects.begin(site);
         (self.drain, self.watch)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use courser_quic::{ConnectionStats, Counters, EndpointStats};
 
@@ -65,8 +65,26 @@ pub struct ServerStats {
     pub requests_misdirected: u64,
     /// Totals of all QUIC connections so far.
     pub quic: QuicTotals,
+    /// The progress of an ACME client; `None` if the certificates come from elsewhere.
+    pub acme: Option<AcmeStats>,
     /// Statistics of each address of the server.
     pub listeners: Vec<ListenerStats>,
+}
+
+/// The progress of an ACME client ([`Certificates::acme`](super::Certificates::acme)).
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct AcmeStats {
+    /// Attempts to obtain a certificate.
+    pub attempts: u64,
+    /// Attempts that have failed.
+    pub failures: u64,
+    /// Certificates that were issued.
+    pub issued: u64,
+    /// The time of the next attempt: a renewal, or another try.
+    pub next_attempt: Option<SystemTime>,
+    /// The reason of the last failure, if no certificate was issued since.
+    pub last_failure: Option<String>,
 }
 
 impl ServerStats {

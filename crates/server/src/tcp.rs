@@ -54,6 +54,24 @@ pub(super) struct TcpContext {
     pub(super) uploads: Arc<UploadMemory>,
 }
 
+impl TcpContext {
+    /// Creates the settings of a server with this memory budget.
+    pub(super) fn new(
+        site: Arc<Site>,
+        tls: Arc<rustls::ServerConfig>,
+        challenge: Option<Arc<rustls::ServerConfig>>,
+        memory: u64,
+    ) -> Self {
+        Self {
+            chooser: site.resolver.choice().cloned().map(Chooser::new),
+            uploads: Arc::new(UploadMemory::of_budget(memory)),
+            site,
+            tls,
+            challenge,
+        }
+    }
+}
+
 /// An address at which TCP clients are accepted.
 #[derive(Clone, Debug)]
 pub(super) struct TcpAddress {
@@ -131,7 +149,7 @@ fn end(
 }
 
 /// Returns true if an error concerns only one connection, which ended before it was accepted.
-fn concerns_one_connection(error: &io::Error) -> bool {
+pub(crate) fn concerns_one_connection(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::ConnectionAborted
@@ -142,7 +160,7 @@ fn concerns_one_connection(error: &io::Error) -> bool {
 }
 
 /// Returns true for errors of a socket that will never accept a connection again.
-fn is_permanent(error: &io::Error) -> bool {
+pub(crate) fn is_permanent(error: &io::Error) -> bool {
     #[cfg(windows)]
     const ERRORS: [i32; 3] = [10_009, 10_022, 10_038]; // WSAEBADF, WSAEINVAL, WSAENOTSOCK
     #[cfg(target_os = "linux")]

@@ -293,7 +293,11 @@ impl Endpoints {
 impl Admin {
     /// Returns the response of a server that is not ready, with the names of the tasks that do not run.
     fn not_ready(&self) -> Response<Body> {
-        let stopped = self.handle.stopped_tasks();
+        let stats = self.handle.stats();
+        if stats.acme.is_some() && self.handle.certificates().is_empty() {
+            return explained(StatusCode::SERVICE_UNAVAILABLE, "no certificate yet");
+        }
+        let stopped = stats.stopped_tasks;
         if stopped.is_empty() {
             return plain(StatusCode::SERVICE_UNAVAILABLE);
         }

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::UNIX_EPOCH;
 
 use courser::files::{self, Files};
-use courser::server::{Protocol, ProtocolStats, ServerHandle, ServerStats};
+use courser::server::{AcmeStats, Protocol, ProtocolStats, ServerHandle, ServerStats};
 use courser_units::to_f64;
 use http::Method;
 use prometheus_client::collector::Collector;
@@ -246,8 +246,35 @@ impl Collector for Server {
             let help = "Expiry of the certificate that expires first, in seconds since 1970";
             out.gauge("certificate_not_after_seconds", help, until.as_secs_f64())?;
         }
+        if let Some(acme) = &stats.acme {
+            encode_acme(&mut out, acme)?;
+        }
         Ok(())
     }
+}
+
+fn encode_acme(out: &mut Out<'_, '_>, acme: &AcmeStats) -> std::fmt::Result {
+    out.counter(
+        "acme_attempts",
+        "Attempts to obtain a certificate",
+        acme.attempts,
+    )?;
+    out.counter(
+        "acme_failures",
+        "Attempts to obtain a certificate that have failed",
+        acme.failures,
+    )?;
+    out.counter(
+        "acme_certificates",
+        "Certificates that were obtained",
+        acme.issued,
+    )?;
+    if let Some(next) = acme.next_attempt {
+        let at = next.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let help = "Next attempt to obtain a certificate, in seconds since 1970";
+        out.gauge("acme_next_attempt_seconds", help, at.as_secs_f64())?;
+    }
+    Ok(())
 }
 
 impl Server {

@@ -102,15 +102,24 @@ pub(crate) fn make_folder(path: &Path) -> std::io::Result<()> {
     builder.recursive(true).create(path)
 }
 
-/// Writes a file atomically, with access for its owner only.
+/// Writes a file atomically, with access for its owner only. If that fails, for example because the disk is full,
+/// the old file stays as it is.
 pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let new = path.with_extension(format!("new-{}", std::process::id()));
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(&new)?.write_all(bytes)?;
-    std::fs::rename(&new, path)
+    let written = options.open(&new).and_then(|mut file| {
+        file.write_all(bytes)?;
+        // Before it is renamed, so that a power failure leaves the old file or the new one.
+        file.sync_all()
+    });
+    let replaced = written.and_then(|()| std::fs::rename(&new, path));
+    if replaced.is_err() {
+        let _ = std::fs::remove_file(&new);
+    }
+    replaced
 }
 
 const LOCAL_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];

@@ -21,10 +21,8 @@ pub(crate) struct ByName {
 }
 
 impl ByName {
-    /// # Panics
-    /// Panics if there is no certificate.
+    /// Without a certificate, as before the first one from ACME, all clients are refused.
     pub(super) fn new(keys: Vec<Arc<CertifiedKey>>) -> Self {
-        assert!(!keys.is_empty(), "a server has a certificate");
         let (mut exact, mut wildcards) = (HashMap::new(), HashMap::new());
         for (index, key) in keys.iter().enumerate() {
             let names = CertificateFacts::of(key).map(|facts| facts.names);
@@ -43,10 +41,10 @@ impl ByName {
         }
     }
 
-    /// Returns the certificates with `key` instead of the one at `index`.
+    /// Returns the certificates with `key` instead of the one at `index`, if there is one.
     pub(super) fn with_replaced(&self, index: usize, key: CertifiedKey) -> Self {
         let mut keys = self.keys.clone();
-        keys[index] = Arc::new(key);
+        keys.splice(index..keys.len().min(index + 1), [Arc::new(key)]);
         Self::new(keys)
     }
 
@@ -63,12 +61,12 @@ impl ByName {
     }
 
     /// Returns the certificate for a client that requests `name`.
-    pub(super) fn choose(&self, name: Option<&str>) -> &Arc<CertifiedKey> {
+    pub(super) fn choose(&self, name: Option<&str>) -> Option<&Arc<CertifiedKey>> {
         let index = match name {
             Some(name) if self.keys.len() > 1 => self.index_of(name),
             _ => 0,
         };
-        &self.keys[index]
+        self.keys.get(index)
     }
 
     fn index_of(&self, name: &str) -> usize {
@@ -97,7 +95,7 @@ mod tests {
     }
 
     fn index(certificates: &ByName, name: Option<&str>) -> Option<usize> {
-        let chosen = certificates.choose(name);
+        let chosen = certificates.choose(name)?;
         certificates
             .all()
             .iter()

@@ -31,6 +31,12 @@ impl Resolver {
         Ok(Arc::new(Self::Held(ArcSwap::from_pointee(held))))
     }
 
+    /// Returns a resolver that has no certificate yet.
+    #[cfg(feature = "acme")]
+    pub(super) fn empty() -> Arc<Self> {
+        Arc::new(Self::Held(ArcSwap::from_pointee(ByName::new(Vec::new()))))
+    }
+
     pub(super) fn custom(resolver: Arc<dyn ResolvesServerCert>) -> Arc<Self> {
         Arc::new(Self::Custom(resolver))
     }
@@ -55,7 +61,7 @@ impl Resolver {
     pub(super) fn add(&self, identity: &Identity) -> Result<(), ConfigError> {
         let Self::Held(held) = self else {
             return Err(ConfigError::Identity(
-                "certificates cannot be added to ACME, a custom resolver or an asynchronous choice: use PEM files".to_owned(),
+                "certificates cannot be added to a custom resolver or an asynchronous choice: use PEM files".to_owned(),
             ));
         };
         let key = certified(identity)?;
@@ -75,8 +81,9 @@ impl Resolver {
         };
         let key = certified(identity)?;
         let all = held.load();
-        let old = &all.all()[index];
-        if key.cert == old.cert {
+        if let Some(old) = all.all().get(index)
+            && key.cert == old.cert
+        {
             if key.ocsp != old.ocsp {
                 held.store(Arc::new(all.with_replaced(index, key)));
             }
@@ -92,10 +99,19 @@ impl Resolver {
     pub(crate) fn names_for(&self, name: Option<&str>) -> Vec<String> {
         match self {
             Self::Held(held) => {
-                let facts = CertificateFacts::of(held.load().choose(name));
+                let held = held.load();
+                let facts = held.choose(name).and_then(|key| CertificateFacts::of(key));
                 facts.map(|facts| facts.names).unwrap_or_default()
             }
             Self::Custom(_) | Self::Async(_) => Vec::new(),
+        }
+    }
+
+    /// Returns false if all clients are refused because there is no certificate yet.
+    pub(crate) fn has_certificate(&self) -> bool {
+        match self {
+            Self::Held(held) => !held.load().all().is_empty(),
+            Self::Custom(_) | Self::Async(_) => true,
         }
     }
 
@@ -125,7 +141,7 @@ impl Resolver {
 impl ResolvesServerCert for Resolver {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         match self {
-            Self::Held(held) => Some(held.load().choose(hello.server_name()).clone()),
+            Self::Held(held) => held.load().choose(hello.server_name()).cloned(),
             Self::Custom(resolver) => resolver.resolve(hello),
             // TLS calls `Choice::blocking` or `Chooser` instead.
             Self::Async(_) => None,

@@ -19,6 +19,8 @@ pub(super) struct Announcement<'a> {
     pub(super) handle: &'a ServerHandle,
     pub(super) protocols: &'a Protocols,
     pub(super) what: &'a str,
+    /// The addresses of plain HTTP.
+    pub(super) redirects: &'a [SocketAddr],
     pub(super) admin: Option<SocketAddr>,
 }
 
@@ -55,6 +57,7 @@ impl Announcement<'_> {
             "protocols": self.names(),
             "early_data": self.protocols.has_early_data,
             "serves": self.what,
+            "redirects": self.redirects,
             "admin": self.admin.map(|address| format!("http://{address}/")),
             "certificate": certificate.map(in_json),
             "certificates": certificates.iter().map(in_json).collect::<Vec<_>>(),
@@ -76,32 +79,19 @@ impl Announcement<'_> {
         for address in self.handle.local_addrs() {
             row("listening", &format!("{address}  ({})", self.transports()));
         }
+        for address in self.redirects {
+            row(
+                "listening",
+                &format!("{address}  (TCP, plain HTTP that leads to https)"),
+            );
+        }
         if self.protocols.has_early_data {
             row(
                 "early data",
                 "safe requests in 0-RTT, others get 425 Too Early",
             );
         }
-        for certificate in self.handle.certificates() {
-            let until = rfc3339(certificate.not_after);
-            let names = certificate.names.join(", ");
-            let kind = if self.protocols.is_dev {
-                "for development: "
-            } else {
-                ""
-            };
-            row(
-                "certificate",
-                &format!("{kind}{names}, valid until {until}"),
-            );
-            row(
-                "spki sha256",
-                &BASE64_STANDARD.encode(certificate.spki_sha256),
-            );
-            if self.protocols.is_dev && self.protocols.has_quic {
-                row("chrome", &self.chrome(&certificate));
-            }
-        }
+        self.certificate_rows(&mut row);
         if let Some(domain) = self.protocols.domains.first() {
             let port = self.handle.local_addr().port();
             let at_port = if port == 443 {
@@ -124,6 +114,36 @@ impl Announcement<'_> {
             );
         }
         text.trim_end().to_owned()
+    }
+
+    fn certificate_rows(&self, row: &mut impl FnMut(&str, &str)) {
+        let certificates = self.handle.certificates();
+        if certificates.is_empty() {
+            row(
+                "certificate",
+                "none yet: clients are refused until one is obtained",
+            );
+        }
+        for certificate in certificates {
+            let until = rfc3339(certificate.not_after);
+            let names = certificate.names.join(", ");
+            let kind = if self.protocols.is_dev {
+                "for development: "
+            } else {
+                ""
+            };
+            row(
+                "certificate",
+                &format!("{kind}{names}, valid until {until}"),
+            );
+            row(
+                "spki sha256",
+                &BASE64_STANDARD.encode(certificate.spki_sha256),
+            );
+            if self.protocols.is_dev && self.protocols.has_quic {
+                row("chrome", &self.chrome(&certificate));
+            }
+        }
     }
 
     fn transports(&self) -> &'static str {

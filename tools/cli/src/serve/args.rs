@@ -9,6 +9,7 @@ use courser::{Algorithm, QuicVersion};
 use courser_services::Backend;
 use courser_units::{parse_duration, parse_quantity};
 
+use super::acme::AcmeArguments;
 use super::moves::MoveArguments;
 use crate::values::{
     controller_help, controller_long_help, parse_controller, parse_listen, parse_origin,
@@ -473,36 +474,8 @@ pub(crate) struct CertificateArguments {
     #[arg(long, value_name = "DIR", conflicts_with_all = ["cert", "acme"])]
     pub(crate) tls_dev_dir: Option<PathBuf>,
 
-    /// Obtain a certificate for --domain from Let's Encrypt
-    #[cfg_attr(
-        not(feature = "acme"),
-        doc = "(not in this build: needs --features acme)"
-    )]
-    ///
-    /// The server must be reachable on TCP port 443.
-    #[arg(long, requires = "domain", conflicts_with_all = ["cert", "no_tcp"])]
-    pub(crate) acme: bool,
-
-    /// Contact address for the ACME account
-    #[arg(long, value_name = "ADDRESS", requires = "acme")]
-    pub(crate) email: Option<String>,
-
-    /// Directory for the ACME account, the certificate and the stateless reset secret
-    #[arg(
-        long,
-        value_name = "DIR",
-        requires = "acme",
-        default_value = "courser-acme"
-    )]
-    pub(crate) acme_dir: PathBuf,
-
-    /// Directory URL of another ACME server
-    #[arg(long, value_name = "URL", requires = "acme")]
-    pub(crate) acme_server: Option<String>,
-
-    /// Trust the CA certificates in this file (PEM) for the ACME server
-    #[arg(long, value_name = "FILE", requires = "acme")]
-    pub(crate) acme_ca: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) acme: AcmeArguments,
 }
 
 impl From<LogFormat> for courser_services::LogFormat {

@@ -4,12 +4,13 @@ use courser::Identity;
 use courser::server::Certificates;
 use courser_measure::Failure;
 
+use super::acme::AcmeArguments;
 use super::args::CertificateArguments;
 
 impl CertificateArguments {
     /// Returns true if clients trust the certificate by default.
     pub(super) fn is_public(&self) -> bool {
-        !self.cert.is_empty() || self.acme
+        !self.cert.is_empty() || self.acme.is_on
     }
 }
 
@@ -49,8 +50,8 @@ pub(super) fn open(
     if let Some(folder) = &arguments.tls_dev_dir {
         return Ok(Certificates::dev_in(folder, domains)?);
     }
-    if arguments.acme {
-        return acme(arguments, domains);
+    if arguments.acme.is_on {
+        return acme(&arguments.acme, domains);
     }
     let always = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
     let names = domains
@@ -62,23 +63,11 @@ pub(super) fn open(
 }
 
 #[cfg(not(feature = "acme"))]
-fn acme(_: &CertificateArguments, _: &[String]) -> Result<Certificates, Failure> {
+fn acme(_: &AcmeArguments, _: &[String]) -> Result<Certificates, Failure> {
     Err(Failure::new(crate::features::missing("ACME", "acme")))
 }
 
 #[cfg(feature = "acme")]
-fn acme(arguments: &CertificateArguments, domains: &[String]) -> Result<Certificates, Failure> {
-    use courser::server::Acme;
-    use courser_measure::tls;
-    let mut acme = Acme::new(domains, &arguments.acme_dir);
-    if let Some(email) = &arguments.email {
-        acme = acme.contact(email);
-    }
-    if let Some(url) = &arguments.acme_server {
-        acme = acme.directory(url);
-    }
-    if let Some(path) = &arguments.acme_ca {
-        acme = acme.roots(tls::roots(tls::certificates(path)?, path)?);
-    }
-    Ok(Certificates::acme(acme)?)
+fn acme(arguments: &AcmeArguments, domains: &[String]) -> Result<Certificates, Failure> {
+    Ok(Certificates::acme(super::acme::acme(arguments, domains)?)?)
 }

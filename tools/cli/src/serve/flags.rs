@@ -37,6 +37,10 @@ pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
             has_tcp: !arguments.no_tcp,
             is_dev: !arguments.certificate.is_public(),
             has_early_data: arguments.early_data,
+            acme_port: arguments
+                .certificate
+                .acme
+                .port_warning(addresses(arguments).0),
             asks_for_certificates: arguments.certificate.client_ca.is_some(),
         },
         lists,
@@ -103,6 +107,9 @@ fn server(arguments: &Arguments, lists: &AddressLists) -> Result<Server, Failure
         choices::client_authentication(tls.client_ca.as_deref(), tls.client_cert_optional);
     let algorithms = choices::cryptography(tls.curves.as_deref(), tls.tls13_ciphers.as_deref());
     let mut server = courser::serve(first, certificates);
+    for address in &tls.acme.redirect_http {
+        server = server.redirect_http(address);
+    }
     if !arguments.quic_version.is_empty() {
         server = server.quic_versions(arguments.quic_version.iter().copied());
     }
@@ -194,7 +201,7 @@ fn addresses(arguments: &Arguments) -> (SocketAddr, Vec<SocketAddr>) {
     }
     let port = crate::values::DEFAULT_PORT;
     let everywhere = std::net::Ipv6Addr::UNSPECIFIED;
-    if arguments.certificate.acme {
+    if arguments.certificate.acme.is_on {
         ((everywhere, HTTPS_PORT).into(), Vec::new())
     } else if arguments.certificate.is_public() {
         ((everywhere, port).into(), Vec::new())

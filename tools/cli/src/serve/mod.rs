@@ -1,5 +1,6 @@
 //! `courser serve`: a folder or another server over HTTP/3, HTTP/2 and HTTP/1.1.
 
+mod acme;
 mod announce;
 pub(crate) mod args;
 mod certificates;
@@ -78,6 +79,7 @@ async fn run(plan: Plan) -> Result<(), Failure> {
     let (log, writer) = open_log(log, as_json)?.unzip();
     let counters = || Metrics::new(handle.clone(), &connections, log.clone(), site.files());
     let metrics = admin.as_ref().map(|_| counters());
+    let redirects = bound.redirect_addrs();
     let admin_address = match admin.zip(metrics.clone()) {
         Some((plan, metrics)) => {
             Some(open_admin(plan, &handle, metrics, what.clone(), observer).await?)
@@ -96,6 +98,7 @@ async fn run(plan: Plan) -> Result<(), Failure> {
         handle: &handle,
         protocols: &protocols,
         what: &what,
+        redirects: &redirects,
         admin: admin_address,
     };
     announcement.print(as_json);
@@ -165,6 +168,10 @@ fn background(reload: Reload) -> Vec<JoinHandle<()>> {
 
 /// Warns of certificates that slow down QUIC handshakes, and of early data that saves no round trip.
 fn advise(handle: &ServerHandle, protocols: &Protocols, as_json: bool) {
+    protocols
+        .acme_port
+        .iter()
+        .for_each(|text| warning(as_json)(text));
     if !protocols.has_quic {
         return;
     }
@@ -264,6 +271,9 @@ fn print_event(event: &Event, as_json: bool) {
             let kind = match event {
                 Event::CertificateReplaced => "certificate_replaced",
                 Event::CertificateKept(_) => "certificate_kept",
+                Event::CertificateObtained { .. } => "certificate_obtained",
+                Event::CertificateNotObtained { .. } => "certificate_not_obtained",
+                Event::AcmeNotice(_) => "acme_notice",
                 Event::OcspIgnored(_) => "ocsp_ignored",
                 Event::ClientCertificateRefused { .. } => "client_certificate_refused",
                 Event::Socket { .. } => "socket",

@@ -36,6 +36,8 @@ pub(super) struct Protocols {
     /// True for a certificate that clients do not trust by default.
     pub(super) is_dev: bool,
     pub(super) has_early_data: bool,
+    /// A warning about the port that ACME servers connect to.
+    pub(super) acme_port: Option<String>,
     /// True if clients present certificates.
     pub(super) asks_for_certificates: bool,
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::{Instant, SystemTime};
 
-use courser::server::{CertificateFacts, DrainProgress, Protocol, ServerStats};
+use courser::server::{AcmeStats, CertificateFacts, DrainProgress, Protocol, ServerStats};
 use serde_json::{Value, json};
 
 use super::Admin;
@@ -51,6 +51,7 @@ impl Admin {
             "early_data": early_data_counts(stats),
             "udp_dropped_datagrams": dropped,
             "certificates": certificates.iter().map(certificate).collect::<Vec<_>>(),
+            "acme": stats.acme.as_ref().map(acme),
             "closes": closes(&self.observer.closes()),
         })
     }
@@ -101,6 +102,17 @@ fn certificate(facts: &CertificateFacts) -> Value {
         "names": facts.names,
         "not_after": rfc3339(facts.not_after),
         "days_left": days,
+    })
+}
+
+/// Returns the progress of an ACME client as JSON.
+fn acme(stats: &AcmeStats) -> Value {
+    json!({
+        "attempts": stats.attempts,
+        "failures": stats.failures,
+        "certificates": stats.issued,
+        "next_attempt": stats.next_attempt.map(rfc3339),
+        "last_failure": stats.last_failure,
     })
 }
 

@@ -13,6 +13,7 @@ mod http2;
 mod interim;
 mod limits;
 mod moves;
+mod redirect;
 mod refused;
 mod slow;
 mod sources;
