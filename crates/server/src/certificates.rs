@@ -205,7 +205,7 @@ impl Certificates {
     #[cfg(feature = "acme")]
     pub fn acme(acme: Acme) -> Result<Self, ConfigError> {
         let folder = acme.folder().to_owned();
-        let (agent, resolver) = acme.start()?;
+        let (agent, resolver) = self::acme::start(acme)?;
         Ok(Self {
             resolver,
             sources: Source::Acme(Box::new(agent)).into_sources(),

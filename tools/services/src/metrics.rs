@@ -246,9 +246,11 @@ impl Collector for Server {
             let help = "Expiry of the certificate that expires first, in seconds since 1970";
             out.gauge("certificate_not_after_seconds", help, until.as_secs_f64())?;
         }
-        if let Some(acme) = &stats.acme {
-            encode_acme(&mut out, acme)?;
-        }
+        // Without ACME too, so that an alarm on failures has something to watch.
+        encode_acme(
+            &mut out,
+            stats.acme.as_ref().unwrap_or(&AcmeStats::default()),
+        )?;
         Ok(())
     }
 }

@@ -11,11 +11,12 @@ use instant_acme::{Account, Error, ExternalAccountKey, Identifier, NewAccount};
 
 use super::answers::Answers;
 use super::failure::{Failure, Kind};
-use super::order::{Issued, Prover, Request};
+use super::order::{Issued, Method, Prover, Request};
 use super::pace::Pace;
+use super::renewal;
+use super::settings::Acme;
 use super::store::Store;
 use super::transfer::Client;
-use super::{Acme, renewal};
 use crate::certificates::facts::CertificateFacts;
 use crate::certificates::resolver::Resolver;
 use crate::events::{Event, Events};
@@ -161,12 +162,12 @@ impl Agent {
 
     /// Returns true if names are validated over plain HTTP.
     pub(crate) fn needs_plain_http(&self) -> bool {
-        matches!(self.prover.method, super::Method::Http01)
+        matches!(self.prover.method, Method::Http01)
     }
 
     /// Returns true if names are validated on the TCP port of the server.
     pub(crate) fn needs_tls(&self) -> bool {
-        matches!(self.prover.method, super::Method::TlsAlpn01)
+        matches!(self.prover.method, Method::TlsAlpn01)
     }
 
     /// Returns the counters, which change while the agent runs.
@@ -349,7 +350,7 @@ impl Agent {
             Ok((info, pause)) => {
                 let otherwise = renewal::by_lifetime(held.not_before, held.not_after);
                 self.plan.due = renewal::suggested(&info, held.not_after, otherwise, random());
-                Some(pause.clamp(MIN_ASK, MAX_ASK))
+                Some(renewal::pause(pause))
             }
             Err(Error::Unsupported(_)) => None,
             Err(_) => Some(renewal::ASK_AGAIN),
@@ -376,6 +377,3 @@ fn random() -> f64 {
 
 /// The longest sleep before the wall clock is read again.
 const MAX_SLEEP: Duration = Duration::from_secs(60);
-/// Bounds on the pause before the next question for the time of the renewal (limit K405).
-const MIN_ASK: Duration = Duration::from_secs(60);
-const MAX_ASK: Duration = Duration::from_secs(24 * 3600);

@@ -60,3 +60,21 @@ impl fmt::Debug for DnsHook {
 
 /// Time limit for a change of DNS records (limit K400).
 const HOOK_TIMEOUT: Duration = Duration::from_secs(600);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn function_that_never_ends_is_a_failure() {
+        let hook = DnsHook::new(|_| std::future::pending());
+        let record = DnsRecord {
+            name: "_acme-challenge.a.test.".to_owned(),
+            value: "x".to_owned(),
+        };
+        let began = tokio::time::Instant::now();
+        let result = hook.change(DnsChange::Add(record)).await;
+        assert_eq!(began.elapsed(), HOOK_TIMEOUT);
+        assert!(result.is_err_and(|text| text.contains("600 s")));
+    }
+}

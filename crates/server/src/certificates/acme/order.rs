@@ -275,4 +275,5 @@ fn text(identifier: &Identifier) -> String {
 const POLLS: RetryPolicy = RetryPolicy::new()
     .initial_delay(Duration::from_millis(500))
     .backoff(1.5)
-    .timeout(Duration::from_secs(180));
+    .timeout(ORDER_TIMEOUT);
+const ORDER_TIMEOUT: Duration = Duration::from_secs(180);

@@ -31,6 +31,11 @@ pub(super) fn suggested(
     }
 }
 
+/// Returns the pause before the next question for a suggestion, if the ACME server asks for this one.
+pub(super) fn pause(asked: Duration) -> Duration {
+    asked.clamp(MIN_ASK, MAX_ASK)
+}
+
 /// Returns the ID of a certificate, by which an ACME server recognizes it (RFC 9773 §4.1). `None` if it has no
 /// key identifier of its issuer.
 pub(super) fn id(der: &CertificateDer<'_>) -> Option<CertificateIdentifier<'static>> {
@@ -95,7 +100,11 @@ fn read_key_identifier(reader: BERReader<'_, '_>) -> ASN1Result<Option<Vec<u8>>>
 /// id-ce-authorityKeyIdentifier (RFC 5280 §4.2.1.1).
 const AUTHORITY_KEY_IDENTIFIER: &[u64] = &[2, 5, 29, 35];
 
-/// The time between two questions for a suggestion, if the ACME server names none (limit K405).
+/// Bounds on the pause between two questions for a suggestion, as RFC 9773 §4.3.3 recommends (limit K405).
+const MIN_ASK: Duration = Duration::from_secs(60);
+const MAX_ASK: Duration = Duration::from_secs(24 * 3600);
+
+/// The pause after a question that was not answered.
 pub(super) const ASK_AGAIN: Duration = Duration::from_secs(6 * 3600);
 
 #[cfg(test)]
@@ -139,6 +148,16 @@ mod tests {
         assert_eq!(suggested(&window, at(12), at(8), 0.5), at(8));
         let reversed = info(at(12), at(10));
         assert_eq!(suggested(&reversed, at(20), at(14), 0.5), at(14));
+    }
+
+    #[test]
+    fn pauses_of_the_server_are_bounded() {
+        for (asked, expected) in [(0, 60), (60, 60), (3600, 3600), (1 << 30, 24 * 3600)] {
+            assert_eq!(
+                pause(Duration::from_secs(asked)),
+                Duration::from_secs(expected)
+            );
+        }
     }
 
     /// The encoding of RFC 9773 §4.1: key identifier and serial number in base64url, joined by a dot.

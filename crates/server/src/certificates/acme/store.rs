@@ -13,8 +13,8 @@ use aws_lc_rs::digest::{Context, SHA256};
 use courser_quic::Identity;
 use instant_acme::AccountCredentials;
 
-use super::Acme;
 use super::order::Issued;
+use super::settings::Acme;
 use crate::certificates::dev::write_private;
 use crate::certificates::facts::CertificateFacts;
 use crate::certificates::resolver::certified;

@@ -291,7 +291,10 @@ mod tests {
         let refused = get(&third, &format!("https://127.0.0.1:{closed_port}/")).await;
         let plain = get(&third, "http://localhost/").await;
         for (result, words) in [
-            (busy, "answered 503 Busy without an explanation"),
+            (
+                busy,
+                "answered 503 Service Unavailable without an explanation",
+            ),
             (untrusted, "trust its root certificate"),
             (not_http, "did not answer as HTTP"),
             (refused, "cannot be reached"),
