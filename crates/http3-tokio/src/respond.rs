@@ -11,6 +11,7 @@ use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Method, Response, StatusCode};
 
 use super::body::{Body, Empty};
+use super::date;
 use super::error::Error;
 use super::extension::LeadingFrames;
 use super::handover::Handover;
@@ -112,7 +113,7 @@ impl Respond {
     }
 
     /// Sends the response: its header section, content as the body provides it, trailers and the end. Adds a
-    /// `content-length` if the body reports its exact size.
+    /// `content-length` if the body reports its exact size, and a `date` if the response has none.
     ///
     /// An interim response (1xx) cannot be the final one; an empty response with status 500 is sent instead.
     ///
@@ -170,7 +171,7 @@ impl Respond {
             parts.headers.clear();
         }
         let has_content = is_final && method != Method::HEAD && may_have_content(parts.status);
-        let mut fields = FieldsToSend::response(&parts.status, &parts.headers);
+        let mut fields = with_date(&parts.status, &parts.headers);
         let mut length = None;
         if has_content && method != Method::CONNECT {
             length = body.size_hint().exact();
@@ -211,7 +212,7 @@ impl Respond {
     async fn accept(mut self, response: &http::response::Parts) -> Result<Outgoing, Error> {
         let status = response.status;
         assert!(status.is_success(), "{status} does not accept a CONNECT");
-        let fields = FieldsToSend::response(&status, &response.headers);
+        let fields = with_date(&status, &response.headers);
         let head = self.outgoing.encode(&fields)?;
         self.outgoing.write(head).await?;
         Ok(self.outgoing)
@@ -263,6 +264,15 @@ impl Respond {
     pub fn reset(mut self, code: Code) {
         self.outgoing.reset(code);
     }
+}
+
+/// Returns the field lines of a final response, with the current date if it has none.
+fn with_date<'a>(status: &'a StatusCode, headers: &'a HeaderMap) -> FieldsToSend<'a> {
+    let mut fields = FieldsToSend::response(status, headers);
+    if let Some(date) = date::now() {
+        fields.set_date(date);
+    }
+    fields
 }
 
 /// Returns the `content-length` that the service has set for a body of unknown length.

@@ -10,7 +10,7 @@ use thiserror::Error;
 
 pub(crate) use self::cache::LineCache;
 pub(crate) use self::collect::{Collector, Kind};
-pub use self::outgoing::FieldsToSend;
+pub use self::outgoing::{FieldsToSend, HttpDate};
 pub use self::request::{Protocol, RequestError};
 
 use crate::error::Error;
