@@ -44,6 +44,6 @@ pub use courser_server::{
     AltSvc, Body, BodyError, BodyRate, Bound, CertificateFacts, Certificates, ConnectionSummary,
     DrainProgress, Drained, EarlyData, Error, Event, Limits, ListenerStats, Peer, Protocol,
     ProtocolStats, QuicTotals, ReadRate, Refusals, Server, ServerHandle, ServerStats, Serving,
-    ShardStats, TcpStats, Timely, TimelyFuture, TlsFacts, TooEarly, TooSlow, certificate, serve,
-    shutdown_signal,
+    ShardStats, TcpStats, Timely, TimelyFuture, TlsFacts, TooEarly, TooSlow, authority,
+    certificate, serve, shutdown_signal,
 };

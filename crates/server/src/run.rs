@@ -79,7 +79,8 @@ pub struct Bound {
     watch: Background,
 }
 
-pub(super) fn bind(server: Server) -> Result<Bound, Error> {
+pub(super) fn bind(mut server: Server) -> Result<Bound, Error> {
+    server.http3.limits = server.limits.fields(server.http3.limits);
     check(&server)?;
     let addresses = server.addresses.map_err(Error::Address)?;
     if server.with_quic {

@@ -293,6 +293,7 @@ fn http1(limits: &Limits) -> hyper::server::conn::http1::Builder {
     builder
         .timer(TokioTimer::new())
         .header_read_timeout(limits.header_read_timeout)
+        .max_headers(limits.max_header_fields as usize)
         // hyper requires at least this size.
         .max_buf_size(
             usize::try_from(limits.max_header_bytes)

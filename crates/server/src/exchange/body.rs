@@ -8,7 +8,7 @@ use courser_http3_tokio as h3;
 use http_body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 
-use crate::limits::pace::{BodyRate, Pace, TooSlow};
+use crate::limits::pace::{Pace, RequiredPace, TooSlow};
 
 /// The body of a request over any version of HTTP: its content as it arrives, then its trailers.
 ///
@@ -20,9 +20,9 @@ use crate::limits::pace::{BodyRate, Pace, TooSlow};
 #[derive(Debug, Default)]
 pub struct Body {
     inner: Inner,
-    /// The minimum rate at which it must arrive.
-    rate: Option<BodyRate>,
-    /// The rate monitor; `None` before the first wait.
+    /// The pace at which it must arrive.
+    pace: Option<RequiredPace>,
+    /// The monitor of the pace; `None` before the first wait.
     watch: Option<Box<Watch>>,
 }
 
@@ -49,24 +49,24 @@ impl Body {
     const fn of(inner: Inner) -> Self {
         Self {
             inner,
-            rate: None,
+            pace: None,
             watch: None,
         }
     }
 
-    /// Sets the minimum rate of the body.
-    pub(crate) fn with_rate(self, rate: Option<BodyRate>) -> Self {
-        Self { rate, ..self }
+    /// Sets the pace at which the body must arrive.
+    pub(crate) fn with_pace(self, pace: Option<RequiredPace>) -> Self {
+        Self { pace, ..self }
     }
 
     /// Returns an error once the body has been too slow.
     fn poll_too_slow(&mut self, cx: &mut Context<'_>) -> Poll<TooSlow> {
-        let Some(rate) = self.rate else {
+        let Some(required) = self.pace else {
             return Poll::Pending;
         };
         let now = Instant::now();
         let watch = self.watch.get_or_insert_with(|| {
-            let mut pace = Pace::new(rate);
+            let mut pace = Pace::new(required);
             let alarm = Box::pin(tokio::time::sleep_until(pace.on_waiting(now)));
             Box::new(Watch { pace, alarm })
         });

@@ -3,6 +3,7 @@
 mod asynchronous;
 mod certificates;
 mod client;
+mod control_data;
 mod drain;
 mod early_data;
 mod exchange;
@@ -13,6 +14,7 @@ mod http2;
 mod interim;
 mod limits;
 mod moves;
+mod raw;
 mod refused;
 mod slow;
 mod sources;
