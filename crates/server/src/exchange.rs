@@ -4,6 +4,7 @@ pub(crate) mod body;
 pub(crate) mod control_data;
 pub(crate) mod early_data;
 pub(crate) mod misdirected;
+mod unread;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -92,6 +93,9 @@ impl RequestSettings {
             None if in_flight.is_refused() => Some(StatusCode::SERVICE_UNAVAILABLE),
             refusal => refusal,
         };
+        let (parts, body) = request.into_parts();
+        let body = body.into().of_request(&parts.headers);
+        let request = Request::from_parts(parts, body);
         let admitted = match refusal {
             Some(status) => Err(status),
             None => Ok(self.prepare(request)),
@@ -123,9 +127,9 @@ impl RequestSettings {
         None
     }
 
-    fn prepare<B: Into<Body>>(&self, request: Request<B>) -> Request<Body> {
+    fn prepare(&self, request: Request<Body>) -> Request<Body> {
         let pace = self.body_rate.and_then(|rate| pace(&request, rate));
-        let mut request = request.map(|body| body.into().with_pace(pace));
+        let mut request = request.map(|body| body.with_pace(pace));
         let extensions = request.extensions_mut();
         extensions.insert(self.open.record.peer.clone());
         if self.adds_interim {

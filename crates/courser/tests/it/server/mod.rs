@@ -5,6 +5,7 @@ mod certificates;
 mod client;
 mod control_data;
 mod drain;
+mod early_answers;
 mod early_data;
 mod exchange;
 #[cfg(feature = "files")]
