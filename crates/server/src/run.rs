@@ -374,6 +374,8 @@ impl Bound {
                     at: QuicAddress {
                         context: self.quic.clone(),
                         port,
+                        // Both fields of an announcement name the port that clients can reach.
+                        announced_port: self.alt_svc.and_then(|it| it.port).unwrap_or(port),
                         part: part.clone(),
                     },
                 };
@@ -381,11 +383,9 @@ impl Bound {
             }
             if let Some(socket) = sockets.tcp {
                 let task = site.tasks.task(format!("TCP at {}", sockets.address));
-                let alt_svc = self.alt_svc.map(|alt_svc| AltSvcHeader {
-                    announced: alt_svc.value(port),
-                    part: part.clone(),
-                    quic: quic_task,
-                });
+                let alt_svc = self
+                    .alt_svc
+                    .map(|alt_svc| AltSvcHeader::new(alt_svc, port, part.clone(), quic_task));
                 let sockets = TcpAcceptor {
                     address: sockets.address,
                     at: TcpAddress {

@@ -190,7 +190,7 @@ async fn serve<S: HttpService<Body>>(
     let peer = Peer::new(addresses, protocol, site.tally.new_id(), facts(tls));
     let open = Arc::new(Open::new(&site.tally, peer, traffic, None));
     stream.get_mut().0.keep(open.clone());
-    let names = site.names_for(stream.get_ref().1.server_name());
+    let names = site.names_for(stream.get_ref().1.server_name(), addresses.local);
     let settings = RequestSettings::new(open.clone(), &site.limits)
         .over_tcp(site.sends_interim)
         .only(names);

@@ -31,6 +31,12 @@ pub fn authority<B>(request: &Request<B>) -> Option<&str> {
     }
 }
 
+/// Returns the port that a request is for, or `None` if it names no host.
+pub(crate) fn port<B>(request: &Request<B>) -> Option<u16> {
+    let authority = parse(authority(request)?.as_bytes())?;
+    Some(authority.port.unwrap_or(HTTPS_PORT))
+}
+
 /// Checks the control data of a request and converts it to the form of its version. Joins or removes fields that
 /// clients may split or repeat.
 ///

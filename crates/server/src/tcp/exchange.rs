@@ -98,6 +98,7 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
             }
         };
         let alt_svc = self.alt_svc.clone();
+        let port = alt_svc.as_ref().map_or(0, |it| it.port(&request));
         let held = self.held.clone();
         let mut service = self.service.clone();
         let limit = settings.handler_timeout;
@@ -119,7 +120,7 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
             if let Some(alt_svc) = alt_svc
                 && !response.headers().contains_key(ALT_SVC)
             {
-                response.headers_mut().insert(ALT_SVC, alt_svc.value());
+                response.headers_mut().insert(ALT_SVC, alt_svc.value(port));
             }
             Ok(response.map(|body| {
                 let counted = Counted { body, in_flight };
