@@ -1,6 +1,7 @@
 //! HTTP/2 and HTTP/1.1 over TCP, implemented by hyper.
 
 mod exchange;
+mod http1;
 pub(crate) mod listen;
 pub(crate) mod socket;
 
@@ -22,6 +23,7 @@ use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use self::exchange::Exchange;
+use self::http1::{Http1Stream, InterimQueue, UnsupportedVersion};
 use self::socket::Socket;
 use crate::alt_svc::AltSvcHeader;
 use crate::certificates::chosen::Chooser;
@@ -201,7 +203,11 @@ async fn serve<S: HttpService<Body>>(
     match protocol {
         Protocol::Http2 => serve_http2(stream, exchange, context, &record, idle, part).await,
         _ => {
-            let connection = http1(limits).serve_connection(TokioIo::new(stream), exchange);
+            let version = UnsupportedVersion::default();
+            let interim = site.sends_interim.then(InterimQueue::default);
+            let exchange = exchange.over_http1(version.clone(), interim.clone());
+            let stream = Http1Stream::new(stream, version, interim);
+            let connection = http1_builder(limits).serve_connection(TokioIo::new(stream), exchange);
             let connection = pin!(connection.with_upgrades());
             // hyper flushes each response as a whole.
             let send = |_: &mut Context<'_>| {};
@@ -247,7 +253,16 @@ async fn serve_http2<S: HttpService<Body>>(
 }
 
 /// Completes the TLS handshake. Returns `None` for connections that only validate a name.
-async fn handshake(socket: Socket, context: &TcpContext) -> io::Result<Option<TlsStream<Socket>>> {
+async fn handshake(
+    mut socket: Socket,
+    context: &TcpContext,
+) -> io::Result<Option<TlsStream<Socket>>> {
+    if let Some(answer) = socket.answer_to_plain_http().await? {
+        socket.write_all(&answer).await?;
+        socket.shutdown().await?;
+        let reason = "the client sent HTTP without TLS";
+        return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
+    }
     let mut start = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), socket).await?;
     let first = start.io.take_first();
     if first.is_some_and(|records| courser_tls::offers_quic(&records)) {
@@ -288,7 +303,7 @@ fn facts(tls: &rustls::ServerConnection) -> TlsFacts {
     }
 }
 
-fn http1(limits: &Limits) -> hyper::server::conn::http1::Builder {
+fn http1_builder(limits: &Limits) -> hyper::server::conn::http1::Builder {
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder
         .timer(TokioTimer::new())

@@ -4,12 +4,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use courser_http3_tokio::HttpService;
+use courser_http3_tokio::{HttpService, hooks};
 use http::header::ALT_SVC;
-use http::{Request, Response, StatusCode};
+use http::{Request, Response, StatusCode, Version};
 use http_body::{Frame, SizeHint};
 use pin_project_lite::pin_project;
 
+use super::http1::{InterimQueue, UnsupportedVersion};
 use crate::alt_svc::AltSvcHeader;
 use crate::exchange::RequestSettings;
 use crate::exchange::body::Body;
@@ -28,6 +29,10 @@ pub(super) struct Exchange<S> {
     held: Option<HeldContent>,
     /// The switch that refuses requests of an HTTP/2 connection.
     refusing: Option<Refusing>,
+    /// Set if the client of an HTTP/1.1 connection uses another version.
+    version: Option<UnsupportedVersion>,
+    /// The interim responses of an HTTP/1.1 connection.
+    interim: Option<InterimQueue>,
 }
 
 impl<S> Exchange<S> {
@@ -42,6 +47,21 @@ impl<S> Exchange<S> {
             alt_svc,
             held: None,
             refusing: None,
+            version: None,
+            interim: None,
+        }
+    }
+
+    /// Refuses versions that are not supported, and lets services send interim responses through `interim`.
+    pub(super) fn over_http1(
+        self,
+        version: UnsupportedVersion,
+        interim: Option<InterimQueue>,
+    ) -> Self {
+        Self {
+            version: Some(version),
+            interim,
+            ..self
         }
     }
 
@@ -70,6 +90,8 @@ impl<S: Clone> Clone for Exchange<S> {
             alt_svc: self.alt_svc.clone(),
             held: self.held.clone(),
             refusing: self.refusing.clone(),
+            version: self.version.clone(),
+            interim: self.interim.clone(),
         }
     }
 }
@@ -88,7 +110,15 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
         }
         let settings = &*self.settings;
         let (in_flight, admitted) = settings.admit_any(request);
-        let request = match admitted {
+        let is_unsupported = self
+            .version
+            .as_ref()
+            .is_some_and(UnsupportedVersion::is_set);
+        let admitted = match is_unsupported {
+            true => Err(StatusCode::HTTP_VERSION_NOT_SUPPORTED),
+            false => admitted,
+        };
+        let mut request = match admitted {
             Ok(request) => request,
             Err(status) => {
                 return Box::pin(async move {
@@ -97,6 +127,13 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
                 });
             }
         };
+        let interim = self.interim.as_ref();
+        let interim = interim.filter(|_| request.version() == Version::HTTP_11);
+        let interim = interim.map(InterimQueue::begin);
+        if let Some(interim) = &interim {
+            let sink = hooks::interim_to(Arc::new(interim.clone()));
+            request.extensions_mut().insert(sink);
+        }
         let alt_svc = self.alt_svc.clone();
         let port = alt_svc.as_ref().map_or(0, |it| it.port(&request));
         let held = self.held.clone();
@@ -117,6 +154,9 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
                     Err(_) => empty(StatusCode::SERVICE_UNAVAILABLE),
                 },
             };
+            if let Some(interim) = interim {
+                interim.end();
+            }
             if let Some(alt_svc) = alt_svc
                 && !response.headers().contains_key(ALT_SVC)
             {
