@@ -403,8 +403,8 @@ impl Server {
     }
 
     /// Adds an [`h3::Interim`] to the extensions of each request, through which services send interim responses
-    /// such as 103 (Early Hints) over HTTP/3. Over HTTP/2 and HTTP/1.1 it sends nothing, so that services need
-    /// not check the protocol. Off by default.
+    /// such as 103 (Early Hints) over every protocol except HTTP/1.0. Off by default, because it costs each request some
+    /// allocations, and some old clients of HTTP/1.1 take an interim response for the final one (RFC 8297 §3).
     pub fn interim_responses(mut self, is_on: bool) -> Self {
         self.sends_interim = is_on;
         self

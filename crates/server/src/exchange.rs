@@ -3,6 +3,7 @@
 pub(crate) mod body;
 pub(crate) mod control_data;
 pub(crate) mod early_data;
+pub(crate) mod interim;
 pub(crate) mod misdirected;
 mod unread;
 
@@ -27,7 +28,7 @@ use crate::tally::{InFlight, Open};
 #[derive(Debug)]
 pub(super) struct RequestSettings {
     open: Arc<Open>,
-    /// True if requests get an `Interim` that sends nothing, as over TCP. HTTP/3 adds a working one itself.
+    /// True if requests get an `Interim` that sends nothing, until their connection replaces it. HTTP/3 adds one itself.
     adds_interim: bool,
     /// Largest number of fields in the header section of a request, which HTTP/2 does not limit itself.
     max_fields: u32,
@@ -65,7 +66,7 @@ impl RequestSettings {
         }
     }
 
-    /// Adds an `Interim` that sends nothing to requests of HTTP/2 and HTTP/1.1.
+    /// Adds an `Interim` that sends nothing to requests of HTTP/2 and HTTP/1.1, which some of them keep.
     pub(super) fn over_tcp(self, adds_interim: bool) -> Self {
         Self {
             adds_interim,

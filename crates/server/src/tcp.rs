@@ -205,7 +205,11 @@ async fn serve<S: HttpService<Body>>(
         _ => {
             let version = UnsupportedVersion::default();
             let interim = site.sends_interim.then(InterimQueue::default);
-            let exchange = exchange.over_http1(version.clone(), interim.clone());
+            let exchange = exchange.refusing_version(version.clone());
+            let exchange = match interim.clone() {
+                Some(interim) => exchange.with_interim(Arc::new(interim)),
+                None => exchange,
+            };
             let stream = Http1Stream::new(stream, version, interim);
             let connection = http1_builder(limits).serve_connection(TokioIo::new(stream), exchange);
             let connection = pin!(connection.with_upgrades());
@@ -233,6 +237,15 @@ async fn serve_http2<S: HttpService<Body>>(
     let refusing = Refusing::default();
     let (stream, gatherer) = gather(stream, executor.clone(), held.clone(), refusing.clone());
     let exchange = exchange.holding(held).refusing(refusing);
+    let exchange = match context
+        .site
+        .sends_interim
+        .then(|| gatherer.interim())
+        .flatten()
+    {
+        Some(interim) => exchange.with_interim(Arc::new(interim)),
+        None => exchange,
+    };
     let window = context.uploads.reserve();
     let builder = http2(&context.site.limits, &window, executor.clone());
     let connection = pin!(builder.serve_connection(TokioIo::new(stream), exchange));

@@ -5,15 +5,16 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use courser_http3_tokio::{HttpService, hooks};
-use http::header::ALT_SVC;
-use http::{Request, Response, StatusCode, Version};
+use http::header::{ALT_SVC, CONTENT_LENGTH};
+use http::{Request, Response, StatusCode};
 use http_body::{Frame, SizeHint};
 use pin_project_lite::pin_project;
 
-use super::http1::{InterimQueue, UnsupportedVersion};
+use super::http1::UnsupportedVersion;
 use crate::alt_svc::AltSvcHeader;
 use crate::exchange::RequestSettings;
 use crate::exchange::body::Body;
+use crate::exchange::interim::InterimSource;
 use crate::http2::budgets::Refusing;
 use crate::http2::held::{HeldContent, Paced};
 use crate::tally::InFlight;
@@ -31,8 +32,8 @@ pub(super) struct Exchange<S> {
     refusing: Option<Refusing>,
     /// Set if the client of an HTTP/1.1 connection uses another version.
     version: Option<UnsupportedVersion>,
-    /// The interim responses of an HTTP/1.1 connection.
-    interim: Option<InterimQueue>,
+    /// The interim responses of the connection, if services can send them.
+    interim: Option<Arc<dyn InterimSource>>,
 }
 
 impl<S> Exchange<S> {
@@ -52,15 +53,18 @@ impl<S> Exchange<S> {
         }
     }
 
-    /// Refuses versions that are not supported, and lets services send interim responses through `interim`.
-    pub(super) fn over_http1(
-        self,
-        version: UnsupportedVersion,
-        interim: Option<InterimQueue>,
-    ) -> Self {
+    /// Refuses requests if the client uses a version that is not supported.
+    pub(super) fn refusing_version(self, version: UnsupportedVersion) -> Self {
         Self {
             version: Some(version),
-            interim,
+            ..self
+        }
+    }
+
+    /// Lets services send interim responses.
+    pub(super) fn with_interim(self, interim: Arc<dyn InterimSource>) -> Self {
+        Self {
+            interim: Some(interim),
             ..self
         }
     }
@@ -109,6 +113,9 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
             return Box::pin(async { Err(h2::Error::from(h2::Reason::REFUSED_STREAM).into()) });
         }
         let settings = &*self.settings;
+        let (mut head, body) = request.into_parts();
+        let interim = self.interim.as_ref().and_then(|it| it.begin(&mut head));
+        let request = Request::from_parts(head, body);
         let (in_flight, admitted) = settings.admit_any(request);
         let is_unsupported = self
             .version
@@ -127,11 +134,8 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
                 });
             }
         };
-        let interim = self.interim.as_ref();
-        let interim = interim.filter(|_| request.version() == Version::HTTP_11);
-        let interim = interim.map(InterimQueue::begin);
         if let Some(interim) = &interim {
-            let sink = hooks::interim_to(Arc::new(interim.clone()));
+            let sink = hooks::interim_to(interim.clone());
             request.extensions_mut().insert(sink);
         }
         let alt_svc = self.alt_svc.clone();
@@ -145,7 +149,7 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
                     .await
                     .map_err(Into::into)?;
                 let response = service.call(request).await.map_err(Into::into)?;
-                Ok::<_, BoxError>(response.map(Some))
+                Ok::<_, BoxError>(without_forbidden_content(response))
             };
             let mut response = match limit {
                 None => answer.await?,
@@ -171,6 +175,19 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
             }))
         })
     }
+}
+
+/// Removes content and its length where a status forbids them, which hyper does not do completely (RFC 9110 §8.6,
+/// §15.3.5, §15.3.6).
+fn without_forbidden_content<B>(mut response: Response<B>) -> Response<Option<B>> {
+    let forbids = matches!(
+        response.status(),
+        StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT
+    );
+    if forbids {
+        response.headers_mut().remove(CONTENT_LENGTH);
+    }
+    response.map(|body| (!forbids).then_some(body))
 }
 
 /// Returns a response without content.

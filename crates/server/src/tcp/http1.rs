@@ -11,7 +11,10 @@ use courser_http3_tokio::hooks::{InterimSink, is_connection_specific};
 use courser_http3_tokio::{InterimError, InterimOutcome};
 use http::Response;
 use http::header::CONTENT_LENGTH;
+use http::request::Parts;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::exchange::interim::{InterimOfRequest, InterimSource};
 
 /// The stream of an HTTP/1.1 connection, between hyper and TLS.
 pub(super) struct Http1Stream<S> {
@@ -190,16 +193,23 @@ struct QueueState {
     connection: Option<Waker>,
 }
 
+impl InterimSource for InterimQueue {
+    fn begin(&self, head: &mut Parts) -> Option<Arc<dyn InterimOfRequest>> {
+        // RFC 9110 §15.2: clients of HTTP/1.0 do not know interim responses.
+        (head.version == http::Version::HTTP_11).then(|| self.next() as _)
+    }
+}
+
 impl InterimQueue {
     /// Begins a request and returns the handle of its service.
-    pub(super) fn begin(&self) -> InterimOfRequest {
+    fn next(&self) -> Arc<Http1Request> {
         let mut state = self.0.lock();
         state.requests += 1;
         state.open = Some(state.requests);
-        InterimOfRequest {
+        Arc::new(Http1Request {
             request: state.requests,
             queue: self.clone(),
-        }
+        })
     }
 
     /// Takes the waiting responses. The task of `cx` is woken when there are others.
@@ -216,15 +226,14 @@ impl InterimQueue {
 }
 
 /// The interim responses of one request.
-#[derive(Clone, Debug)]
-pub(super) struct InterimOfRequest {
+#[derive(Debug)]
+struct Http1Request {
     request: u64,
     queue: InterimQueue,
 }
 
-impl InterimOfRequest {
-    /// Ends the interim responses, because the service has responded.
-    pub(super) fn end(&self) {
+impl InterimOfRequest for Http1Request {
+    fn end(&self) {
         let mut state = self.queue.0.lock();
         if state.open == Some(self.request) {
             state.open = None;
@@ -232,7 +241,7 @@ impl InterimOfRequest {
     }
 }
 
-impl InterimSink for InterimOfRequest {
+impl InterimSink for Http1Request {
     fn send(&self, response: Response<()>) -> Result<InterimOutcome, InterimError> {
         let bytes = encode(&response);
         let mut state = self.queue.0.lock();
@@ -317,7 +326,7 @@ mod tests {
     #[test]
     fn waiting_interim_responses_are_limited() {
         let queue = InterimQueue::default();
-        let request = queue.begin();
+        let request = queue.next();
         let hint = || {
             let builder = Response::builder().status(103);
             let builder = builder.header("link", "l".repeat(10_000));
@@ -334,7 +343,7 @@ mod tests {
         assert!(request.send(hint()).is_ok());
         request.end();
         assert!(matches!(request.send(hint()), Err(InterimError::Answered)));
-        let next = queue.begin();
+        let next = queue.next();
         assert!(matches!(request.send(hint()), Err(InterimError::Answered)));
         assert!(next.send(hint()).is_ok());
     }

@@ -10,7 +10,8 @@ use http::{Response, StatusCode};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::client::{Client, empty, request, text, tls};
-use super::raw::over_http1;
+use super::http2::{HEADERS, SETTINGS, frame};
+use super::raw::{Http2, Outcome, VALID, over_http1, with};
 use super::{start, start_with, within};
 
 /// Sends a valid and an invalid interim response, and returns the results.
@@ -34,9 +35,9 @@ async fn handlers_can_send_hints_over_every_protocol() {
     let running = start_with(app, |server| server.interim_responses(true));
     let refused = "status 200 OK is not an interim status: use 100 or 102 to 199";
     for (protocol, outcome, expected) in [
-        // hyper's client passes interim responses to a callback of its own.
+        // hyper's client passes interim responses to a callback of its own, or drops them.
         (Protocol::Http1, "Sent", &[][..]),
-        (Protocol::Http2, "Unsupported", &[]),
+        (Protocol::Http2, "Sent", &[]),
         (
             Protocol::Http3,
             "Sent",
@@ -156,4 +157,64 @@ async fn interim_responses_over_http1_arrive_before_the_final_one_is_known() {
         .await
         .expect("a response");
     assert_eq!(seen, b"HTTP/1.1 200 ");
+}
+
+/// RFC 8297 §2, RFC 9113 §8.1: the frames of three requests at once, each with its own hint.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn interim_responses_over_http2_precede_their_final_response() {
+    let own = |uri: http::Uri, Extension(interim): Extension<Interim>| async move {
+        let hint = Response::builder().status(StatusCode::EARLY_HINTS);
+        let hint = hint.header("link", uri.path()).body(());
+        let sent = interim.send(hint.expect("a response")).await;
+        tokio::task::yield_now().await;
+        format!("{sent:?}")
+    };
+    let app = Router::new().fallback(own);
+    let running = start_with(app, |server| server.interim_responses(true));
+    let mut http2 = Http2::connect(&running).await;
+    // A malformed request is not passed on, so that requests and their services cannot be counted.
+    http2.exchange(&with(":path", None)).await;
+    let mut bytes = Vec::new();
+    let paths: Vec<_> = (0..50).map(|number| format!("/{number}")).collect();
+    let mut streams = Vec::new();
+    for path in &paths {
+        let (stream, request) = http2.encode(&with(":path", Some(path)), 5);
+        streams.push(stream);
+        bytes.extend(request);
+    }
+    http2.write(&bytes).await;
+    let mut hinted = Vec::new();
+    while hinted.len() < streams.len() {
+        let (kind, flags, stream, payload) = http2.read_frame().await.expect("open");
+        let Some(index) = streams.iter().position(|id| *id == stream) else {
+            continue;
+        };
+        if kind == HEADERS && payload.starts_with(b"\x08\x03103") {
+            assert_eq!(flags, 4, "END_HEADERS alone");
+            assert!(payload.ends_with(paths[index].as_bytes()), "{payload:?}");
+            hinted.push(stream);
+        } else {
+            assert!(hinted.contains(&stream), "a hint precedes its response");
+        }
+    }
+    // A block in several frames has no tag, and a client that lowers its table gets no hints.
+    let long = "v".repeat(20_000);
+    let outcome = http2.exchange(&with("x-long", Some(&long))).await;
+    assert_eq!(outcome, Outcome::Status(200, "Ok(Unsupported)".to_owned()));
+    http2
+        .write(&frame(SETTINGS, 0, 0, &[0, 1, 0, 0, 0, 0]))
+        .await;
+    let outcome = http2.exchange(VALID).await;
+    assert_eq!(outcome, Outcome::Status(200, "Ok(Unsupported)".to_owned()));
+}
+
+/// Services must not see the field with which the server recognizes streams, and clients must not set it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn services_do_not_see_tags() {
+    let count = |request: Request| async move { format!("{:?}", request.headers()) };
+    let app = Router::new().fallback(count);
+    let running = start_with(app, |server| server.interim_responses(true));
+    let mut http2 = Http2::connect(&running).await;
+    let outcome = http2.exchange(&with("courser-stream", Some("1"))).await;
+    assert_eq!(outcome, Outcome::Status(200, "{}".to_owned()));
 }

@@ -94,6 +94,17 @@ impl Http2 {
     /// Sends a field block in a HEADERS frame, and CONTINUATION frames if it is longer than a frame may be. Returns
     /// the stream ID.
     pub(super) async fn begin_with(&mut self, block: &[u8], flags: u8) -> u32 {
+        let (stream, bytes) = self.split(block, flags);
+        self.write(&bytes).await;
+        stream
+    }
+
+    /// Returns the stream ID and the frames of a request, for requests that are sent together.
+    pub(super) fn encode(&mut self, fields: Fields<'_>, flags: u8) -> (u32, Vec<u8>) {
+        self.split(&hpack(fields), flags)
+    }
+
+    fn split(&mut self, block: &[u8], flags: u8) -> (u32, Vec<u8>) {
         let stream = self.next;
         self.next += 2;
         let mut parts = block.chunks(MAX_FRAME);
@@ -105,8 +116,7 @@ impl Http2 {
             (kind, flags, part) = (CONTINUATION, 0, next);
         }
         bytes.extend(frame(kind, flags | END_HEADERS, stream, part));
-        self.write(&bytes).await;
-        stream
+        (stream, bytes)
     }
 
     /// Sends a request without content and waits for its end.
