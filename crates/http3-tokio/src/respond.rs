@@ -170,6 +170,13 @@ impl Respond {
             parts.status = StatusCode::INTERNAL_SERVER_ERROR;
             parts.headers.clear();
         }
+        if matches!(
+            parts.status,
+            StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT
+        ) {
+            // RFC 9110 §8.6, §15.3.6: the length of content that is not sent.
+            parts.headers.remove(CONTENT_LENGTH);
+        }
         let has_content = is_final && method != Method::HEAD && may_have_content(parts.status);
         let mut fields = with_date(&parts.status, &parts.headers);
         let mut length = None;
@@ -280,9 +287,12 @@ fn announced_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-/// Returns true if a response with this status may have content (RFC 9110 §6.4.1).
+/// Returns true if a response with this status may have content (RFC 9110 §6.4.1, §15.3.6).
 fn may_have_content(status: StatusCode) -> bool {
-    status != StatusCode::NO_CONTENT && status != StatusCode::NOT_MODIFIED
+    !matches!(
+        status,
+        StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED
+    )
 }
 
 /// Returns true for statuses of interim responses (RFC 9110 §15.2, RFC 9114 §4.5).

@@ -3,7 +3,7 @@
 //! Clients send it in three forms. A request is admitted only if it has one valid host in each of them, so that
 //! services, access control and upstream servers never see different ones.
 
-use http::header::{CONTENT_LENGTH, COOKIE, HOST};
+use http::header::{CONTENT_LENGTH, COOKIE, HOST, TRANSFER_ENCODING};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, Version};
 
@@ -50,9 +50,11 @@ pub(crate) fn normalize<B>(request: &mut Request<B>) -> Result<(), StatusCode> {
         HostPlacement::ToField => move_authority_to_host(request)?,
         HostPlacement::InBoth => drop(request.headers_mut().remove(HOST)),
     }
-    // HTTP/3 has checked the values while decoding them.
-    if request.version() == Version::HTTP_2 {
-        check_values(request.headers())?;
+    match request.version() {
+        // HTTP/3 has checked the values while decoding them.
+        Version::HTTP_2 => check_values(request.headers())?,
+        Version::HTTP_11 => check_transfer_coding(request.headers())?,
+        _ => {}
     }
     join_cookies(request.headers_mut());
     keep_first(request.headers_mut(), &CONTENT_LENGTH);
@@ -236,6 +238,16 @@ fn move_authority_to_host<B>(request: &mut Request<B>) -> Result<(), StatusCode>
     };
     *request.uri_mut() = Uri::from(path);
     Ok(())
+}
+
+/// Refuses transfer codings other than chunked, which hyper would pass on undecoded (RFC 9112 §6.1).
+fn check_transfer_coding(headers: &HeaderMap) -> Result<(), StatusCode> {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    let is_chunked = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"chunked");
+    match codings.all(is_chunked) {
+        true => Ok(()),
+        false => Err(StatusCode::NOT_IMPLEMENTED),
+    }
 }
 
 /// Refuses values with whitespace around them, which are malformed over HTTP/2 (RFC 9113 §8.2.1).

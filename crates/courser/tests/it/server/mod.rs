@@ -11,7 +11,9 @@ mod exchange;
 #[cfg(feature = "files")]
 mod files;
 mod hanging;
+mod http1_rules;
 mod http2;
+mod http2_rules;
 mod interim;
 mod limits;
 mod moves;
