@@ -2,12 +2,15 @@
 //!
 //! They are not part of the public API and may change at any time.
 
-pub use courser_http3::hooks::{CancellationBudget, FrameBudget};
+pub use courser_http3::hooks::{CancellationBudget, FrameBudget, is_connection_specific};
+use std::sync::Arc;
+
 use courser_quic::Connection;
 use http::Response;
 
 pub use crate::admission::Admission;
 pub use crate::first_poll::{First, FirstPolls};
+pub use crate::interim::InterimSink;
 
 use crate::{Error, HttpService, Interim, OnInterim, Serve};
 
@@ -32,6 +35,16 @@ where
 /// Returns the [`Interim`] of a request whose protocol does not support interim responses here.
 pub fn unsupported_interim() -> Interim {
     Interim::unsupported()
+}
+
+/// Returns the [`Interim`] of a request whose interim responses `sink` accepts.
+pub fn interim_to(sink: Arc<dyn InterimSink>) -> Interim {
+    Interim::to(sink)
+}
+
+/// Returns the current time as in the `date` field, or `None` if the clock has no such time.
+pub fn date() -> Option<courser_http3::HttpDate> {
+    crate::date::now()
 }
 
 /// Passes an interim response to the callback in `on_interim`.

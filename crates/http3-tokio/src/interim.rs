@@ -20,9 +20,10 @@ use super::respond::{Respond, is_interim};
 /// `courser::server::Server::interim_responses` is on, over every protocol, so that extractors always find it.
 /// Clones send to the same request.
 ///
-/// Nothing is sent over HTTP/1.1 and HTTP/2, because hyper's servers do not support interim responses, and the
-/// result is [`InterimOutcome::Unsupported`]. That is not an error: clients may ignore interim responses (RFC
-/// 9110 §15.2), so a service need not check the protocol.
+/// Nothing is sent where the connection does not support interim responses, such as to clients of HTTP/1.0, and the
+/// result is [`InterimOutcome::Unsupported`]. That is not an error: clients may ignore interim responses (RFC 9110
+/// §15.2), so a service need not check the protocol. Some old clients of HTTP/1.1 take an interim response for the final
+/// one (RFC 8297 §3); a service whose clients include them should check the version of the request.
 ///
 /// ```
 /// # mod courser { pub use courser_quic::*; pub use courser_http3_tokio as h3; }
@@ -43,7 +44,24 @@ use super::respond::{Respond, is_interim};
 /// # let _: axum::Router = axum::Router::new().route("/", axum::routing::get(page));
 /// ```
 #[derive(Clone, Debug)]
-pub struct Interim(Option<Arc<Unanswered>>);
+pub struct Interim(Target);
+
+/// The place to which interim responses are sent.
+#[derive(Clone, Debug)]
+enum Target {
+    Unsupported,
+    Http3(Arc<Unanswered>),
+    Other(Arc<dyn InterimSink>),
+}
+
+/// Accepts the interim responses to one request over a protocol other than HTTP/3.
+pub trait InterimSink: std::fmt::Debug + Send + Sync {
+    /// Sends a response whose status is that of an interim response, without waiting.
+    ///
+    /// # Errors
+    /// Returns the reason why it was not sent.
+    fn send(&self, response: Response<()>) -> Result<InterimOutcome, InterimError>;
+}
 
 /// The outcome of sending an interim response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,6 +86,10 @@ pub enum InterimError {
     /// The client has cancelled the request, the connection is closed, or the service has failed.
     #[error("the request was cancelled")]
     GivenUp,
+    /// Earlier interim responses fill the queue of a connection of HTTP/1.1 or HTTP/2, because the client does not
+    /// read them.
+    #[error("the client has not read earlier interim responses")]
+    TooManyUnread,
     /// The response could not be written: the client has just cancelled the request or does not accept a header
     /// section of this size, or the connection is closed.
     #[error(transparent)]
@@ -77,7 +99,12 @@ pub enum InterimError {
 impl Interim {
     /// Creates the handle of a request whose protocol does not support interim responses here.
     pub(crate) const fn unsupported() -> Self {
-        Self(None)
+        Self(Target::Unsupported)
+    }
+
+    /// Creates the handle of a request whose interim responses `sink` accepts.
+    pub(crate) fn to(sink: Arc<dyn InterimSink>) -> Self {
+        Self(Target::Other(sink))
     }
 
     /// Sends an interim response without `content-length`, which it must not have (RFC 9110 §8.6), and without
@@ -103,8 +130,10 @@ impl Interim {
         if !is_interim(status) {
             return Err(InterimError::Status(status));
         }
-        let Some(unanswered) = &self.0 else {
-            return Ok(InterimOutcome::Unsupported);
+        let unanswered = match &self.0 {
+            Target::Unsupported => return Ok(InterimOutcome::Unsupported),
+            Target::Other(sink) => return sink.send(response),
+            Target::Http3(unanswered) => unanswered,
         };
         let mut sending = Sending {
             unanswered,
@@ -249,7 +278,7 @@ impl InterimGuard {
 
     /// Returns the handle with which the service sends interim responses.
     pub(super) fn interim(&self) -> Interim {
-        Interim(Some(self.0.clone()))
+        Interim(Target::Http3(self.0.clone()))
     }
 
     /// Implements [`Respond::cancelled`] while the service holds the response.

@@ -9,6 +9,7 @@ mod capsules;
 mod claimed;
 mod client;
 mod datagrams;
+mod date;
 mod driver;
 mod early_data;
 mod error;

@@ -11,6 +11,7 @@ use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Method, Response, StatusCode};
 
 use super::body::{Body, Empty};
+use super::date;
 use super::error::Error;
 use super::extension::LeadingFrames;
 use super::handover::Handover;
@@ -112,7 +113,7 @@ impl Respond {
     }
 
     /// Sends the response: its header section, content as the body provides it, trailers and the end. Adds a
-    /// `content-length` if the body reports its exact size.
+    /// `content-length` if the body reports its exact size, and a `date` if the response has none.
     ///
     /// An interim response (1xx) cannot be the final one; an empty response with status 500 is sent instead.
     ///
@@ -169,8 +170,15 @@ impl Respond {
             parts.status = StatusCode::INTERNAL_SERVER_ERROR;
             parts.headers.clear();
         }
+        if matches!(
+            parts.status,
+            StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT
+        ) {
+            // RFC 9110 §8.6, §15.3.6: the length of content that is not sent.
+            parts.headers.remove(CONTENT_LENGTH);
+        }
         let has_content = is_final && method != Method::HEAD && may_have_content(parts.status);
-        let mut fields = FieldsToSend::response(&parts.status, &parts.headers);
+        let mut fields = with_date(&parts.status, &parts.headers);
         let mut length = None;
         if has_content && method != Method::CONNECT {
             length = body.size_hint().exact();
@@ -211,7 +219,7 @@ impl Respond {
     async fn accept(mut self, response: &http::response::Parts) -> Result<Outgoing, Error> {
         let status = response.status;
         assert!(status.is_success(), "{status} does not accept a CONNECT");
-        let fields = FieldsToSend::response(&status, &response.headers);
+        let fields = with_date(&status, &response.headers);
         let head = self.outgoing.encode(&fields)?;
         self.outgoing.write(head).await?;
         Ok(self.outgoing)
@@ -265,14 +273,26 @@ impl Respond {
     }
 }
 
+/// Returns the field lines of a final response, with the current date if it has none.
+fn with_date<'a>(status: &'a StatusCode, headers: &'a HeaderMap) -> FieldsToSend<'a> {
+    let mut fields = FieldsToSend::response(status, headers);
+    if let Some(date) = date::now() {
+        fields.set_date(date);
+    }
+    fields
+}
+
 /// Returns the `content-length` that the service has set for a body of unknown length.
 fn announced_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-/// Returns true if a response with this status may have content (RFC 9110 §6.4.1).
+/// Returns true if a response with this status may have content (RFC 9110 §6.4.1, §15.3.6).
 fn may_have_content(status: StatusCode) -> bool {
-    status != StatusCode::NO_CONTENT && status != StatusCode::NOT_MODIFIED
+    !matches!(
+        status,
+        StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED
+    )
 }
 
 /// Returns true for statuses of interim responses (RFC 9110 §15.2, RFC 9114 §4.5).

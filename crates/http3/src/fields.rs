@@ -9,8 +9,9 @@ mod response;
 use thiserror::Error;
 
 pub(crate) use self::cache::LineCache;
+pub use self::collect::is_connection_specific;
 pub(crate) use self::collect::{Collector, Kind};
-pub use self::outgoing::FieldsToSend;
+pub use self::outgoing::{FieldsToSend, HttpDate};
 pub use self::request::{Protocol, RequestError};
 
 use crate::error::Error;

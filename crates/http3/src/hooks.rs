@@ -3,3 +3,4 @@
 //! They are not part of the public API and may change at any time.
 
 pub use crate::budget::{CancellationBudget, FrameBudget};
+pub use crate::fields::is_connection_specific;

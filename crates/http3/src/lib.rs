@@ -33,7 +33,7 @@ pub use connection::{
 };
 pub use error::{Code, Error, Scope};
 pub use extensions::{ClaimError, Extensions, FrameStream};
-pub use fields::{FieldLimits, FieldsError, FieldsToSend, Protocol, RequestError};
+pub use fields::{FieldLimits, FieldsError, FieldsToSend, HttpDate, Protocol, RequestError};
 pub use frame::{DataHeader, data_header};
 pub use message_writer::MessageWriter;
 pub use priority::Priority;

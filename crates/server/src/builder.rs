@@ -156,8 +156,9 @@ impl Server {
 
     /// Responds to requests for hosts other than the names of the connection's certificate with `421 Misdirected
     /// Request` (RFC 9114 §3.3), over all versions of HTTP. The service does not receive them, and clients may
-    /// repeat them on another connection. A wildcard matches one label, and ports are not compared. The target
-    /// of CONNECT is not checked, except that of extended CONNECT (RFC 9220).
+    /// repeat them on another connection. A wildcard matches one label, and ports are not compared. The address to
+    /// which the client has connected is served too, because health checks use it as the host. The target of CONNECT
+    /// is not checked, except that of extended CONNECT (RFC 9220).
     ///
     /// Off by default, because clients of a development server or behind a load balancer may use other names. It
     /// has no effect with a custom resolver or an [asynchronous](Certificates::asynchronous) choice,
@@ -384,8 +385,9 @@ impl Server {
         self
     }
 
-    /// Sets the announcement of HTTP/3 in responses over TCP; `None` announces nothing. An `Alt-Svc` field of
-    /// the service is kept.
+    /// Sets the announcement of HTTP/3 in responses over TCP; `None` announces nothing. A response of the service
+    /// that has an `Alt-Svc` field keeps it. A service that forwards requests should therefore remove the field of its
+    /// upstream server, which names another port (RFC 7838 §2.1).
     pub fn alt_svc(mut self, alt_svc: impl Into<Option<AltSvc>>) -> Self {
         self.alt_svc = alt_svc.into();
         self
@@ -432,8 +434,8 @@ impl Server {
     }
 
     /// Adds an [`h3::Interim`] to the extensions of each request, through which services send interim responses
-    /// such as 103 (Early Hints) over HTTP/3. Over HTTP/2 and HTTP/1.1 it sends nothing, so that services need
-    /// not check the protocol. Off by default.
+    /// such as 103 (Early Hints) over every protocol except HTTP/1.0. Off by default, because it costs each request some
+    /// allocations, and some old clients of HTTP/1.1 take an interim response for the final one (RFC 8297 §3).
     pub fn interim_responses(mut self, is_on: bool) -> Self {
         self.sends_interim = is_on;
         self

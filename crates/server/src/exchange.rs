@@ -1,8 +1,11 @@
 //! Requests before they reach the service: per-connection settings, bodies, and refusals.
 
 pub(crate) mod body;
+pub(crate) mod control_data;
 pub(crate) mod early_data;
+pub(crate) mod interim;
 pub(crate) mod misdirected;
+mod unread;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,14 +13,14 @@ use std::time::Duration;
 
 use courser_http3_tokio as h3;
 use courser_http3_tokio::hooks::{self, Admission};
-use http::header::CONTENT_TYPE;
-use http::{Method, Request, StatusCode};
+use http::header::{CONTENT_TYPE, TE};
+use http::{Method, Request, StatusCode, Version};
 
 use self::body::Body;
 use self::early_data::TooEarly;
 use self::misdirected::Names;
 use crate::limits::Limits;
-use crate::limits::pace::BodyRate;
+use crate::limits::pace::{BodyRate, RequiredPace};
 use crate::limits::request_memory::cost;
 use crate::tally::{InFlight, Open};
 
@@ -25,8 +28,10 @@ use crate::tally::{InFlight, Open};
 #[derive(Debug)]
 pub(super) struct RequestSettings {
     open: Arc<Open>,
-    /// True if requests get an `Interim` that sends nothing, as over TCP. HTTP/3 adds a working one itself.
+    /// True if requests get an `Interim` that sends nothing, until their connection replaces it. HTTP/3 adds one itself.
     adds_interim: bool,
+    /// Largest number of fields in the header section of a request, which HTTP/2 does not limit itself.
+    max_fields: u32,
     body_rate: Option<BodyRate>,
     pub(crate) handler_timeout: Option<Duration>,
     /// The policy for requests in early data, or `None` if early data is off.
@@ -40,6 +45,7 @@ impl RequestSettings {
         Self {
             open,
             adds_interim: false,
+            max_fields: limits.max_header_fields,
             body_rate: limits.body_rate,
             handler_timeout: limits.handler_timeout,
             early_requests: None,
@@ -60,7 +66,7 @@ impl RequestSettings {
         }
     }
 
-    /// Adds an `Interim` that sends nothing to requests of HTTP/2 and HTTP/1.1.
+    /// Adds an `Interim` that sends nothing to requests of HTTP/2 and HTTP/1.1, which some of them keep.
     pub(super) fn over_tcp(self, adds_interim: bool) -> Self {
         Self {
             adds_interim,
@@ -81,13 +87,16 @@ impl RequestSettings {
     /// status with which it is refused.
     pub(crate) fn admit_any<B: Into<Body>>(
         &self,
-        request: Request<B>,
+        mut request: Request<B>,
     ) -> (InFlight, Result<Request<Body>, StatusCode>) {
         let in_flight = self.open.begin_request(cost(&request));
-        let refusal = match self.refusal(&request) {
+        let refusal = match self.refusal(&mut request) {
             None if in_flight.is_refused() => Some(StatusCode::SERVICE_UNAVAILABLE),
             refusal => refusal,
         };
+        let (parts, body) = request.into_parts();
+        let body = body.into().of_request(&parts.headers);
+        let request = Request::from_parts(parts, body);
         let admitted = match refusal {
             Some(status) => Err(status),
             None => Ok(self.prepare(request)),
@@ -96,7 +105,13 @@ impl RequestSettings {
     }
 
     /// Returns the status with which a request is refused, if the service must not receive it.
-    fn refusal<B>(&self, request: &Request<B>) -> Option<StatusCode> {
+    fn refusal<B>(&self, request: &mut Request<B>) -> Option<StatusCode> {
+        if request.headers().len() > self.max_fields as usize {
+            return Some(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+        }
+        if let Err(status) = control_data::normalize(request) {
+            return Some(status);
+        }
         if self.is_misdirected(request) {
             return Some(StatusCode::MISDIRECTED_REQUEST);
         }
@@ -113,9 +128,9 @@ impl RequestSettings {
         None
     }
 
-    fn prepare<B: Into<Body>>(&self, request: Request<B>) -> Request<Body> {
-        let rate = self.body_rate.filter(|_| !may_pause(&request));
-        let mut request = request.map(|body| body.into().with_rate(rate));
+    fn prepare(&self, request: Request<Body>) -> Request<Body> {
+        let pace = self.body_rate.and_then(|rate| pace(&request, rate));
+        let mut request = request.map(|body| body.with_pace(pace));
         let extensions = request.extensions_mut();
         extensions.insert(self.open.record.peer.clone());
         if self.adds_interim {
@@ -139,9 +154,26 @@ impl Admission for RequestSettings {
     }
 }
 
-/// Returns true for requests that may pause at any time: tunnels and gRPC, whose streams may be idle.
-fn may_pause<B>(request: &Request<B>) -> bool {
-    let kind = request.headers().get(CONTENT_TYPE);
-    let is_grpc = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"));
-    is_grpc || request.method() == Method::CONNECT
+/// Returns the pace at which the body of a request must arrive. Tunnels may be idle for any time.
+fn pace<B>(request: &Request<B>, rate: BodyRate) -> Option<RequiredPace> {
+    if request.method() == Method::CONNECT {
+        return None;
+    }
+    Some(match is_grpc(request) {
+        true => RequiredPace::Silence(rate.grace.max(GRPC_SILENCE)),
+        false => RequiredPace::Rate(rate),
+    })
 }
+
+/// Returns true for calls of gRPC, which exist only over HTTP/2 and HTTP/3.
+fn is_grpc<B>(request: &Request<B>) -> bool {
+    let headers = request.headers();
+    let kind = headers.get(CONTENT_TYPE);
+    kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
+        && headers.get(TE).is_some_and(|te| te == "trailers")
+        && request.method() == Method::POST
+        && request.version() >= Version::HTTP_2
+}
+
+/// The longest time for which the stream of a gRPC call may be silent (limit K360).
+const GRPC_SILENCE: Duration = Duration::from_secs(60 * 60);

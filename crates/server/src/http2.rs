@@ -5,3 +5,5 @@ pub(crate) mod credit;
 pub(crate) mod executor;
 pub(crate) mod gather;
 pub(crate) mod held;
+pub(crate) mod interim;
+pub(crate) mod tags;

@@ -24,6 +24,9 @@
 //! responses are sent through an [`h3::Interim`](courser_http3_tokio::Interim) if [`Server::interim_responses`]
 //! is on.
 //!
+//! Requests have exactly one valid host, over every protocol: the server responds to others with 400 (Bad Request).
+//! [`authority`] returns it. Cookies that a client has split are joined.
+//!
 //! # Draining
 //!
 //! A server drains when the future of [`Server::drain`] completes or [`ServerHandle::drain`] is called.
@@ -76,6 +79,7 @@ pub use self::drain::Drained;
 pub use self::error::Error;
 pub use self::events::Event;
 pub use self::exchange::body::{Body, BodyError};
+pub use self::exchange::control_data::authority;
 pub use self::exchange::early_data::{Timely, TimelyFuture, TooEarly};
 pub use self::handle::ServerHandle;
 pub use self::limits::Limits;

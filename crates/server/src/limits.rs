@@ -13,6 +13,8 @@ mod validate;
 
 use std::time::Duration;
 
+use courser_http3_tokio::FieldLimits;
+
 pub(super) use self::validate::check_all;
 
 use self::pace::BodyRate;
@@ -60,7 +62,8 @@ pub struct Limits {
     pub read_rate: Option<ReadRate>,
     /// Minimum rate at which request bodies must arrive while the service waits for them. Slower ones fail with
     /// [`BodyError::TooSlow`](super::BodyError::TooSlow). Default 240 bytes per second after 30 s; `None` waits
-    /// indefinitely. It does not apply to CONNECT and `application/grpc`, whose streams may be idle.
+    /// indefinitely. It does not apply to CONNECT, whose streams may be idle. Calls of gRPC over HTTP/2 and
+    /// HTTP/3 may be silent for an hour between messages (limit K360).
     pub body_rate: Option<BodyRate>,
     /// Time limit for the service to start its response. Default `None`: a service may take any time, for
     /// example for long polling. At the limit the service is dropped and the response is 503 (Service
@@ -69,13 +72,35 @@ pub struct Limits {
     /// The time includes waiting until the service is ready and reading the request body, but not sending the
     /// response body. A service that blocks its thread cannot be stopped.
     pub handler_timeout: Option<Duration>,
-    /// Largest size in bytes of the header section of a request over TCP. Default 64 KiB.
+    /// Largest size in bytes of the header section of a request, over every protocol. Default 64 KiB. Over HTTP/2
+    /// and HTTP/3, each field counts 32 bytes more than its name and value. Larger ones are answered with 431
+    /// (Request Header Fields Too Large).
+    ///
+    /// Over HTTP/3, [`h3::Config::limits`](courser_http3_tokio::Config::limits) replaces this and
+    /// `max_header_fields` if it differs from its default.
     pub max_header_bytes: u32,
+    /// Largest number of fields in the header section of a request, over every protocol. Default 1024. Requests
+    /// with more are answered with 431 (Request Header Fields Too Large).
+    pub max_header_fields: u32,
     /// Largest number of concurrent requests on an HTTP/2 connection. Default 256.
     pub max_http2_streams: u32,
 }
 
 impl Limits {
+    /// Returns the limits of header sections for HTTP/3. `given` has those of its configuration, which count if they
+    /// are not the default ones.
+    pub(super) fn fields(&self, given: FieldLimits) -> FieldLimits {
+        if given != FieldLimits::REQUEST {
+            return given;
+        }
+        FieldLimits {
+            size: self.max_header_bytes.into(),
+            lines: self.max_header_fields as usize,
+            value: self.max_header_bytes as usize,
+            ..given
+        }
+    }
+
     /// Returns the minimum rate at which TCP clients must read from their sockets.
     pub(super) fn reader_pace(&self) -> ReaderPace {
         ReaderPace {
@@ -100,6 +125,7 @@ impl Default for Limits {
             body_rate: Some(BodyRate::default()),
             handler_timeout: None,
             max_header_bytes: 64 * 1024,
+            max_header_fields: 1024,
             max_http2_streams: 256,
         }
     }

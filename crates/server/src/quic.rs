@@ -50,8 +50,10 @@ pub(super) struct QuicContext {
 #[derive(Clone, Debug)]
 pub(super) struct QuicAddress {
     pub(super) context: Arc<QuicContext>,
-    /// The port to which clients connect.
+    /// The port of the socket.
     pub(super) port: u16,
+    /// The port in the origins that are announced, to which clients connect.
+    pub(super) announced_port: u16,
     pub(super) part: Part,
 }
 
@@ -205,6 +207,7 @@ async fn serve<S: HttpService<Body>>(
     let QuicAddress {
         context,
         port,
+        announced_port,
         mut part,
     } = at;
     let site = &context.site;
@@ -245,12 +248,12 @@ async fn serve<S: HttpService<Body>>(
         .only_names
         .then(|| facts(&connection).server_name)
         .flatten();
-    let names = site.names_for(requested.as_deref());
+    let names = site.names_for(requested.as_deref(), local);
     let settings = RequestSettings::new(open, limits)
         .over_quic(context.early_requests.clone())
         .only(names);
     let serve = hooks::serve(connection.clone(), service)
-        .config(config(&connection, &context, port))
+        .config(config(&connection, &context, announced_port))
         .interim_responses(site.sends_interim)
         .drain(async move { part.reached(Phase::Draining).await });
     let serving = hooks::serve_admitted(serve, settings);

@@ -82,7 +82,8 @@ pub struct Bound {
     watch: Background,
 }
 
-pub(super) fn bind(server: Server) -> Result<Bound, Error> {
+pub(super) fn bind(mut server: Server) -> Result<Bound, Error> {
+    server.http3.limits = server.limits.fields(server.http3.limits);
     check(&server)?;
     let addresses = server.addresses.map_err(Error::Address)?;
     if server.with_quic {
@@ -400,6 +401,8 @@ impl Bound {
                     at: QuicAddress {
                         context: self.quic.clone(),
                         port,
+                        // Both fields of an announcement name the port that clients can reach.
+                        announced_port: self.alt_svc.and_then(|it| it.port).unwrap_or(port),
                         part: part.clone(),
                     },
                 };
@@ -407,11 +410,9 @@ impl Bound {
             }
             if let Some(socket) = sockets.tcp {
                 let task = site.tasks.task(format!("TCP at {}", sockets.address));
-                let alt_svc = self.alt_svc.map(|alt_svc| AltSvcHeader {
-                    announced: alt_svc.value(port),
-                    part: part.clone(),
-                    quic: quic_task,
-                });
+                let alt_svc = self
+                    .alt_svc
+                    .map(|alt_svc| AltSvcHeader::new(alt_svc, port, part.clone(), quic_task));
                 let sockets = TcpAcceptor {
                     address: sockets.address,
                     at: TcpAddress {

@@ -1,7 +1,9 @@
 //! The parts of a server that all connections share, independently of protocol and address.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
+use courser_base::canonical;
 use courser_quic::Endpoint;
 use courser_quic::hooks::EndpointHooks as _;
 
@@ -33,13 +35,18 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// Returns the names to which a connection is restricted, if any. `requested` is the name that the client
-    /// requested (SNI).
-    pub(crate) fn names_for(&self, requested: Option<&str>) -> Option<Names> {
+    /// Returns the hosts to which a connection is restricted, if any. `requested` is the name that the client
+    /// requested (SNI), and `local` the address to which it has connected.
+    pub(crate) fn names_for(
+        &self,
+        requested: Option<&str>,
+        local: Option<SocketAddr>,
+    ) -> Option<Names> {
         if !self.only_names {
             return None;
         }
-        Names::new(self.resolver.names_for(requested))
+        let local = local.map(|local| canonical(local).ip());
+        Names::new(self.resolver.names_for(requested), local)
     }
 
     /// Makes an endpoint refuse or admit new clients. A draining server always refuses them.

@@ -1,6 +1,7 @@
 //! HTTP/2 and HTTP/1.1 over TCP, implemented by hyper.
 
 mod exchange;
+mod http1;
 pub(crate) mod listen;
 pub(crate) mod socket;
 
@@ -22,6 +23,7 @@ use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use self::exchange::Exchange;
+use self::http1::{Http1Stream, InterimQueue, UnsupportedVersion};
 use self::socket::Socket;
 use crate::alt_svc::AltSvcHeader;
 use crate::certificates::chosen::Chooser;
@@ -208,7 +210,7 @@ async fn serve<S: HttpService<Body>>(
     let peer = Peer::new(addresses, protocol, site.tally.new_id(), facts(tls));
     let open = Arc::new(Open::new(&site.tally, peer, traffic, None));
     stream.get_mut().0.keep(open.clone());
-    let names = site.names_for(stream.get_ref().1.server_name());
+    let names = site.names_for(stream.get_ref().1.server_name(), addresses.local);
     let settings = RequestSettings::new(open.clone(), &site.limits)
         .over_tcp(site.sends_interim)
         .only(names);
@@ -219,7 +221,15 @@ async fn serve<S: HttpService<Body>>(
     match protocol {
         Protocol::Http2 => serve_http2(stream, exchange, context, &record, idle, part).await,
         _ => {
-            let connection = http1(limits).serve_connection(TokioIo::new(stream), exchange);
+            let version = UnsupportedVersion::default();
+            let interim = site.sends_interim.then(InterimQueue::default);
+            let exchange = exchange.refusing_version(version.clone());
+            let exchange = match interim.clone() {
+                Some(interim) => exchange.with_interim(Arc::new(interim)),
+                None => exchange,
+            };
+            let stream = Http1Stream::new(stream, version, interim);
+            let connection = http1_builder(limits).serve_connection(TokioIo::new(stream), exchange);
             let connection = pin!(connection.with_upgrades());
             // hyper flushes each response as a whole.
             let send = |_: &mut Context<'_>| {};
@@ -245,6 +255,15 @@ async fn serve_http2<S: HttpService<Body>>(
     let refusing = Refusing::default();
     let (stream, gatherer) = gather(stream, executor.clone(), held.clone(), refusing.clone());
     let exchange = exchange.holding(held).refusing(refusing);
+    let exchange = match context
+        .site
+        .sends_interim
+        .then(|| gatherer.interim())
+        .flatten()
+    {
+        Some(interim) => exchange.with_interim(Arc::new(interim)),
+        None => exchange,
+    };
     let window = context.uploads.reserve();
     let builder = http2(&context.site.limits, &window, executor.clone());
     let connection = pin!(builder.serve_connection(TokioIo::new(stream), exchange));
@@ -265,7 +284,16 @@ async fn serve_http2<S: HttpService<Body>>(
 }
 
 /// Completes the TLS handshake. Returns `None` for connections that only validate a name.
-async fn handshake(socket: Socket, context: &TcpContext) -> io::Result<Option<TlsStream<Socket>>> {
+async fn handshake(
+    mut socket: Socket,
+    context: &TcpContext,
+) -> io::Result<Option<TlsStream<Socket>>> {
+    if let Some(answer) = socket.answer_to_plain_http().await? {
+        socket.write_all(&answer).await?;
+        socket.shutdown().await?;
+        let reason = "the client sent HTTP without TLS";
+        return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
+    }
     let mut start = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), socket).await?;
     let first = start.io.take_first();
     if first.is_some_and(|records| courser_tls::offers_quic(&records)) {
@@ -306,11 +334,12 @@ fn facts(tls: &rustls::ServerConnection) -> TlsFacts {
     }
 }
 
-fn http1(limits: &Limits) -> hyper::server::conn::http1::Builder {
+fn http1_builder(limits: &Limits) -> hyper::server::conn::http1::Builder {
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder
         .timer(TokioTimer::new())
         .header_read_timeout(limits.header_read_timeout)
+        .max_headers(limits.max_header_fields as usize)
         // hyper requires at least this size.
         .max_buf_size(
             usize::try_from(limits.max_header_bytes)

@@ -259,7 +259,7 @@ fn content_length(value: &[u8]) -> Result<u64, FieldsError> {
 }
 
 /// Returns true for connection-specific fields of HTTP/1.1 (§4.2).
-pub(super) fn is_connection_specific(name: &str) -> bool {
+pub fn is_connection_specific(name: &str) -> bool {
     matches!(
         name,
         "connection" | "keep-alive" | "proxy-connection" | "transfer-encoding" | "upgrade"

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use courser_qpack::{FieldLine, line_size};
-use http::header::{CONNECTION, CONTENT_LENGTH, COOKIE, HOST, TE};
+use http::header::{CONNECTION, CONTENT_LENGTH, COOKIE, DATE, HOST, TE};
 use http::uri::Scheme;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, request};
 
@@ -23,7 +23,11 @@ pub struct FieldsToSend<'a> {
     /// True if the `host` field is equal to `:authority` and omitted.
     is_host_dropped: bool,
     content_length: Option<Digits>,
+    date: Option<HttpDate>,
 }
+
+/// A time in the format of the `date` field (RFC 9110 §5.6.7).
+pub type HttpDate = [u8; 29];
 
 /// A number in decimal digits.
 #[derive(Clone, Copy, Debug)]
@@ -99,6 +103,7 @@ impl<'a> FieldsToSend<'a> {
             named: parts.headers.get(CONNECTION),
             is_host_dropped: true,
             content_length: None,
+            date: None,
         })
     }
 
@@ -116,6 +121,7 @@ impl<'a> FieldsToSend<'a> {
             named: headers.get(CONNECTION),
             is_host_dropped: false,
             content_length: None,
+            date: None,
         }
     }
 
@@ -127,6 +133,7 @@ impl<'a> FieldsToSend<'a> {
             named: headers.get(CONNECTION),
             is_host_dropped: false,
             content_length: None,
+            date: None,
         }
     }
 
@@ -144,6 +151,13 @@ impl<'a> FieldsToSend<'a> {
     pub fn set_content_length(&mut self, length: u64) {
         if !self.headers.contains_key(CONTENT_LENGTH) {
             self.content_length = Some(Digits::new(length));
+        }
+    }
+
+    /// Adds a `date` unless the headers contain one. This is cheaper than inserting it into them.
+    pub fn set_date(&mut self, date: HttpDate) {
+        if !self.headers.contains_key(DATE) {
+            self.date = Some(date);
         }
     }
 
@@ -179,7 +193,9 @@ impl<'a> FieldsToSend<'a> {
             let name = CONTENT_LENGTH.as_str().as_bytes();
             FieldLine::new(name, length.as_bytes())
         });
-        pseudo.chain(length).chain(fields)
+        let date = self.date.as_ref();
+        let date = date.map(|date| FieldLine::new(DATE.as_str().as_bytes(), date));
+        pseudo.chain(length).chain(date).chain(fields)
     }
 }
 

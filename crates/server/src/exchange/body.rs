@@ -5,24 +5,26 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use courser_http3_tokio as h3;
+use http::HeaderMap;
 use http_body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 
-use crate::limits::pace::{BodyRate, Pace, TooSlow};
+use super::unread::TcpContent;
+use crate::limits::pace::{Pace, RequiredPace, TooSlow};
 
 /// The body of a request over any version of HTTP: its content as it arrives, then its trailers.
 ///
-/// An unread body receives at most the flow control windows of the protocol. Dropping it before its end asks the
-/// client to stop sending, if the protocol supports that.
+/// An unread body receives at most the flow control windows of the protocol. If it is dropped before its end, the rest
+/// is discarded for a short time, and then the client is asked to stop sending, or the connection is closed.
 ///
 /// # Cancel safety
 /// Safe: a frame that was not returned is returned by the next poll.
 #[derive(Debug, Default)]
 pub struct Body {
     inner: Inner,
-    /// The minimum rate at which it must arrive.
-    rate: Option<BodyRate>,
-    /// The rate monitor; `None` before the first wait.
+    /// The pace at which it must arrive.
+    pace: Option<RequiredPace>,
+    /// The monitor of the pace; `None` before the first wait.
     watch: Option<Box<Watch>>,
 }
 
@@ -37,7 +39,7 @@ enum Inner {
     #[default]
     Empty,
     Http3(h3::Body),
-    Tcp(hyper::body::Incoming),
+    Tcp(TcpContent),
 }
 
 impl Body {
@@ -49,24 +51,32 @@ impl Body {
     const fn of(inner: Inner) -> Self {
         Self {
             inner,
-            rate: None,
+            pace: None,
             watch: None,
         }
     }
 
-    /// Sets the minimum rate of the body.
-    pub(crate) fn with_rate(self, rate: Option<BodyRate>) -> Self {
-        Self { rate, ..self }
+    /// Adapts the body to the fields of its request.
+    pub(crate) fn of_request(mut self, headers: &HeaderMap) -> Self {
+        if let Inner::Tcp(body) = &mut self.inner {
+            body.on_fields(headers);
+        }
+        self
+    }
+
+    /// Sets the pace at which the body must arrive.
+    pub(crate) fn with_pace(self, pace: Option<RequiredPace>) -> Self {
+        Self { pace, ..self }
     }
 
     /// Returns an error once the body has been too slow.
     fn poll_too_slow(&mut self, cx: &mut Context<'_>) -> Poll<TooSlow> {
-        let Some(rate) = self.rate else {
+        let Some(required) = self.pace else {
             return Poll::Pending;
         };
         let now = Instant::now();
         let watch = self.watch.get_or_insert_with(|| {
-            let mut pace = Pace::new(rate);
+            let mut pace = Pace::new(required);
             let alarm = Box::pin(tokio::time::sleep_until(pace.on_waiting(now)));
             Box::new(Watch { pace, alarm })
         });
@@ -77,6 +87,9 @@ impl Body {
         watch.alarm.as_mut().poll(cx).map(|()| {
             let slow = watch.pace.too_slow(Instant::now());
             // Further content is not needed. Dropping the inner body tells the client to stop sending.
+            if let Inner::Tcp(body) = &mut self.inner {
+                body.on_too_slow();
+            }
             self.inner = Inner::Empty;
             slow
         })
@@ -106,7 +119,7 @@ impl From<h3::Body> for Body {
 
 impl From<hyper::body::Incoming> for Body {
     fn from(body: hyper::body::Incoming) -> Self {
-        Self::of(Inner::Tcp(body))
+        Self::of(Inner::Tcp(TcpContent::new(body)))
     }
 }
 
@@ -122,7 +135,7 @@ impl http_body::Body for Body {
         let polled: Poll<Option<Result<Frame<Bytes>, BodyError>>> = match &mut this.inner {
             Inner::Empty => Poll::Ready(None),
             Inner::Http3(body) => Pin::new(body).poll_frame(cx).map_err(Into::into),
-            Inner::Tcp(body) => Pin::new(body).poll_frame(cx).map_err(Into::into),
+            Inner::Tcp(body) => body.poll_frame(cx).map_err(Into::into),
         };
         let Poll::Ready(frame) = polled else {
             return this.poll_too_slow(cx).map(|slow| Some(Err(slow.into())));
@@ -138,7 +151,7 @@ impl http_body::Body for Body {
         match &self.inner {
             Inner::Empty => true,
             Inner::Http3(body) => body.is_end_stream(),
-            Inner::Tcp(body) => body.is_end_stream(),
+            Inner::Tcp(body) => body.get().is_none_or(|body| body.is_end_stream()),
         }
     }
 
@@ -146,7 +159,10 @@ impl http_body::Body for Body {
         match &self.inner {
             Inner::Empty => SizeHint::with_exact(0),
             Inner::Http3(body) => body.size_hint(),
-            Inner::Tcp(body) => body.size_hint(),
+            Inner::Tcp(body) => {
+                let body = body.get();
+                body.map_or(SizeHint::with_exact(0), |body| body.size_hint())
+            }
         }
     }
 }

@@ -1,22 +1,31 @@
 //! Requests for hosts that a connection does not serve (RFC 9110 §15.5.20, RFC 9114 §3.3).
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::header::HOST;
 use http::uri::Authority;
 use http::{Method, Request};
 
-/// The names in the certificate of a connection.
+/// The hosts that a connection serves.
 #[derive(Clone, Debug)]
-pub(crate) struct Names(Arc<[String]>);
+pub(crate) struct Names {
+    /// The names in the certificate.
+    names: Arc<[String]>,
+    /// The address to which the client has connected, which health checks use as the host. No name of another site
+    /// can be equal to it.
+    local: Option<IpAddr>,
+}
 
 impl Names {
-    /// Returns the names of a certificate, or `None` if they are unknown, as with a custom resolver.
-    pub(crate) fn new(names: Vec<String>) -> Option<Self> {
-        (!names.is_empty()).then(|| Self(names.into()))
+    /// Returns the names of a certificate, or `None` if they are unknown, as with a custom resolver. `local` is the
+    /// address to which the client has connected.
+    pub(crate) fn new(names: Vec<String>, local: Option<IpAddr>) -> Option<Self> {
+        let names: Option<Arc<[String]>> = (!names.is_empty()).then(|| names.into());
+        names.map(|names| Self { names, local })
     }
 
-    /// Returns true if the host of a request is not among the names.
+    /// Returns true if the host of a request is not among the hosts.
     ///
     /// The target of a CONNECT request is not checked, except that of extended CONNECT (RFC 9220), which has a
     /// scheme. An HTTP/1.0 request may have no host.
@@ -41,13 +50,15 @@ impl Names {
         let host = host.strip_suffix('.').unwrap_or(host);
         let address = host.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
         let host = address.unwrap_or(host);
-        self.0.iter().any(|name| match name.strip_prefix("*.") {
+        let is_local = || self.local.is_some_and(|local| host.parse() == Ok(local));
+        let is_named = self.names.iter().any(|name| match name.strip_prefix("*.") {
             // A wildcard matches one label (RFC 9525 §6.3).
             Some(parent) => host.split_once('.').is_some_and(|(label, rest)| {
                 !label.is_empty() && rest.eq_ignore_ascii_case(parent)
             }),
             None => name.eq_ignore_ascii_case(host),
-        })
+        });
+        is_named || is_local()
     }
 }
 
@@ -57,7 +68,8 @@ mod tests {
 
     fn names() -> Names {
         let names = ["a.test", "*.B.test", "127.0.0.1", "::1"];
-        Names::new(names.map(str::to_owned).to_vec()).expect("at least one name")
+        let local = Some("192.0.2.7".parse().expect("an address"));
+        Names::new(names.map(str::to_owned).to_vec(), local).expect("at least one name")
     }
 
     fn request(method: Method, uri: &str, host: Option<&str>) -> Request<()> {
@@ -83,6 +95,8 @@ mod tests {
             ("a.test.evil", true),
             ("other.test", true),
             ("127.0.0.2", true),
+            ("192.0.2.7:8443", false),
+            ("192.0.2.8", true),
         ] {
             let of_uri = request(Method::GET, &format!("https://{host}/x"), None);
             assert_eq!(names().refuse(&of_uri), refused, "{host}");
@@ -108,6 +122,6 @@ mod tests {
         assert!(!names().refuse(&tunnel));
         let extended = request(Method::CONNECT, "https://other.test/chat", None);
         assert!(names().refuse(&extended));
-        assert!(Names::new(Vec::new()).is_none());
+        assert!(Names::new(Vec::new(), None).is_none());
     }
 }

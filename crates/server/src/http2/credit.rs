@@ -25,6 +25,21 @@ pub(crate) struct Credit {
     initial: i64,
     /// Total number of bytes sent in DATA frames.
     data_sent: u64,
+    /// True while a field block is being sent, whose frames must follow each other.
+    is_inside_block: bool,
+    /// The smallest dynamic table that the client has allowed.
+    smallest_table: u32,
+}
+
+/// The place of a field block that is sent before a response.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Placement {
+    Now,
+    /// After the frame that the client does not read.
+    Blocked,
+    /// The response has started, or its stream has ended.
+    TooLate,
+    Unsupported,
 }
 
 #[derive(Debug)]
@@ -43,6 +58,26 @@ impl Credit {
             connection: INITIAL_WINDOW,
             initial: INITIAL_WINDOW,
             data_sent: 0,
+            is_inside_block: false,
+            smallest_table: INITIAL_TABLE,
+        }
+    }
+
+    /// Returns true if the final response on a stream has not started, and a frame may be sent before it.
+    ///
+    /// A client that has lowered the size of its dynamic table expects the change in the next field block (RFC 7541
+    /// §4.2), which only the encoder can send.
+    pub(crate) fn may_precede_response(&self, stream: u32) -> Placement {
+        let stream = self.streams.get(&stream);
+        if stream.is_none_or(|stream| stream.has_response) {
+            return Placement::TooLate;
+        }
+        if self.smallest_table < INITIAL_TABLE {
+            return Placement::Unsupported;
+        }
+        match self.sent.is_between_frames() && !self.is_inside_block {
+            true => Placement::Now,
+            false => Placement::Blocked,
         }
     }
 
@@ -80,6 +115,9 @@ impl Credit {
                     self.on_window_update(stream, i64::from(increment));
                 }
                 frames::Part::InitialWindow(window) => self.on_initial_window(i64::from(window)),
+                frames::Part::TableSize(size) => {
+                    self.smallest_table = self.smallest_table.min(size);
+                }
                 frames::Part::Reset { stream, .. } => match self.streams.remove(&stream) {
                     Some(stream) if stream.has_response => {}
                     Some(_) => budgets.on_cancelled(),
@@ -103,7 +141,9 @@ impl Credit {
                     }
                 }
                 // Settings and window updates of the server concern the other direction.
-                frames::Part::WindowUpdate { .. } | frames::Part::InitialWindow(_) => {}
+                frames::Part::WindowUpdate { .. }
+                | frames::Part::InitialWindow(_)
+                | frames::Part::TableSize(_) => {}
             }
         }
     }
@@ -131,6 +171,7 @@ impl Credit {
     }
 
     fn on_sent_header(&mut self, header: FrameHeader, budgets: &mut Budgets) {
+        self.is_inside_block = header.is_continued;
         match header.kind {
             Kind::Data => {
                 budgets.on_content(header.len);
@@ -185,6 +226,9 @@ const fn is_error_of_client(code: u32) -> bool {
         PROTOCOL_ERROR | FLOW_CONTROL_ERROR | STREAM_CLOSED | FRAME_SIZE_ERROR | REFUSED_STREAM
     )
 }
+
+/// Size of the dynamic table before any setting (RFC 9113 §6.5.2).
+const INITIAL_TABLE: u32 = 4096;
 
 /// Initial window before any setting (RFC 9113 §6.9.2).
 const INITIAL_WINDOW: i64 = 65_535;

@@ -4,16 +4,18 @@ use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::{Arc, MutexGuard};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 use courser_base::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
 use super::budgets::{Budgets, Refusing};
-use super::credit::Credit;
+use super::credit::{Credit, Placement};
 use super::executor::Executor;
 use super::held::HeldContent;
+use super::interim::Http2Interim;
+use super::tags::{Tagger, Tags};
 
 /// A stream that buffers written bytes until its [`Gatherer`] sends them.
 ///
@@ -33,7 +35,7 @@ pub(crate) struct Gathered<S> {
 /// Sends the bytes that a [`Gathered`] stream has buffered.
 pub(crate) struct Gatherer<S>(Arc<Mutex<GatheredState<S>>>);
 
-struct GatheredState<S> {
+pub(super) struct GatheredState<S> {
     stream: S,
     kept: Vec<u8>,
     /// Number of bytes at the beginning of `kept` that are sent.
@@ -46,6 +48,10 @@ struct GatheredState<S> {
     pause: Option<Pin<Box<Sleep>>>,
     /// True once GOAWAY was buffered because a budget is exhausted.
     is_ended: bool,
+    /// Tags requests if services can send interim responses.
+    tagger: Option<Box<Tagger>>,
+    /// The task of the connection, which sends interim responses.
+    connection: Option<Waker>,
 }
 
 /// Splits a stream into one that buffers written bytes, and the part that sends them. `executor`, `content` and
@@ -66,6 +72,8 @@ pub(crate) fn gather<S>(
         budgets: Budgets::new(refusing),
         pause: None,
         is_ended: false,
+        tagger: None,
+        connection: None,
     }));
     let gatherer = Gatherer(state.clone());
     (Gathered { state, executor }, gatherer)
@@ -76,6 +84,9 @@ impl<S: AsyncWrite + Unpin> Gatherer<S> {
     /// fails, so that the connection receives the error.
     pub(crate) fn poll_send(&self, cx: &mut Context<'_>) {
         let mut state = lock(&self.0);
+        if state.tagger.is_some() {
+            state.connection = Some(cx.waker().clone());
+        }
         let sent = state.poll_send(cx);
         let is_blocked = sent.is_pending() || state.credit.is_connection_used_up();
         state.content.set_blocked(is_blocked);
@@ -101,6 +112,13 @@ impl<S: AsyncWrite + Unpin> Gatherer<S> {
 }
 
 impl<S> Gatherer<S> {
+    /// Lets services send interim responses. Call it before the first byte is read.
+    pub(crate) fn interim(&self) -> Option<Http2Interim<S>> {
+        let tags = Tags::new()?;
+        lock(&self.0).tagger = Some(Box::new(Tagger::new(tags.clone())));
+        Some(Http2Interim::new(self.0.clone(), tags))
+    }
+
     /// Returns true if a response waits for credit of the client, and the number of bytes written in DATA
     /// frames.
     pub(crate) fn credit(&self) -> (bool, u64) {
@@ -150,6 +168,20 @@ impl<S: AsyncWrite + Unpin> GatheredState<S> {
 }
 
 impl<S> GatheredState<S> {
+    /// Returns where an interim response on this stream may be sent.
+    pub(super) fn interim_placement(&self, stream: u32) -> Placement {
+        match self.credit.may_precede_response(stream) {
+            Placement::Now if self.kept.len() >= MAX_GATHERED => Placement::Blocked,
+            placement => placement,
+        }
+    }
+
+    /// Buffers the frame of an interim response, and returns the task that sends it.
+    pub(super) fn keep_interim(&mut self, frame: &[u8]) -> Option<Waker> {
+        self.kept.extend_from_slice(frame);
+        self.connection.take()
+    }
+
     /// Returns an error if a budget is exhausted, after buffering a GOAWAY with the reason.
     fn check_budgets(&mut self) -> io::Result<()> {
         if !self.budgets.is_exhausted() {
@@ -165,6 +197,23 @@ impl<S> GatheredState<S> {
         Err(io::Error::other(
             "the client sent too many useless frames or cancelled requests",
         ))
+    }
+}
+
+impl<S> GatheredState<S> {
+    /// Moves bytes with tags to `buffer`. Returns false if there are none.
+    fn pass_tagged(&mut self, buffer: &mut ReadBuf<'_>) -> bool {
+        let Some(tagger) = self.tagger.as_mut().filter(|it| !it.waiting.is_empty()) else {
+            return false;
+        };
+        let len = tagger.waiting.len().min(buffer.remaining());
+        buffer.put_slice(&tagger.waiting[..len]);
+        tagger.waiting.drain(..len);
+        if tagger.waiting.is_empty() {
+            // Connections are idle most of the time, so the memory is released.
+            tagger.waiting = Vec::new();
+        }
+        true
     }
 }
 
@@ -190,6 +239,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Gathered<S> {
         }
         state.budgets.on_time();
         let before = buffer.filled().len();
+        if state.pass_tagged(buffer) {
+            return Poll::Ready(Ok(()));
+        }
         let result = Pin::new(&mut state.stream).poll_read(cx, buffer);
         let read = &buffer.filled()[before..];
         state.credit.on_received(read, &mut state.budgets);
@@ -199,6 +251,17 @@ impl<S: AsyncRead + Unpin> AsyncRead for Gathered<S> {
         }
         if let Some(pause) = state.budgets.take_pause() {
             state.pause = Some(Box::pin(tokio::time::sleep(pause)));
+        }
+        if let Some(tagger) = &mut state.tagger
+            && buffer.filled().len() > before
+        {
+            tagger.push(&buffer.filled()[before..]);
+            buffer.set_filled(before);
+            if !state.pass_tagged(buffer) {
+                // Only a part of a frame header has arrived. An empty read would be the end.
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
         }
         result
     }

@@ -34,7 +34,8 @@ pub struct TooSlow {
     pub received: u64,
     /// Time that the service waited for them.
     pub waited: Duration,
-    /// The rate that was required.
+    /// The rate that was required. For the content of a gRPC call, which has none, it is 0 bytes per second, and
+    /// the grace period is the longest allowed silence.
     pub rate: BodyRate,
 }
 
@@ -44,6 +45,13 @@ impl fmt::Display for TooSlow {
             bytes_per_second,
             grace,
         } = self.rate;
+        if bytes_per_second == 0 {
+            let received = self.received;
+            return write!(
+                f,
+                "request body silent for {grace:?} after {received} bytes"
+            );
+        }
         write!(
             f,
             "request body too slow: {} bytes in {:?}, the minimum is {bytes_per_second} bytes per \
@@ -55,10 +63,18 @@ impl fmt::Display for TooSlow {
 
 impl std::error::Error for TooSlow {}
 
-/// Monitors the rate of one body.
+/// The pace at which one body must arrive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum RequiredPace {
+    Rate(BodyRate),
+    /// Any rate, with pauses of at most this length.
+    Silence(Duration),
+}
+
+/// Monitors the pace of one body.
 #[derive(Debug)]
 pub(crate) struct Pace {
-    rate: BodyRate,
+    required: RequiredPace,
     received: u64,
     /// Total time of earlier waits.
     waited: Duration,
@@ -67,9 +83,9 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    pub(crate) const fn new(rate: BodyRate) -> Self {
+    pub(crate) const fn new(required: RequiredPace) -> Self {
         Self {
-            rate,
+            required,
             received: 0,
             waited: Duration::ZERO,
             since: None,
@@ -84,6 +100,9 @@ impl Pace {
             if waited <= self.remaining() {
                 self.waited += waited;
             }
+        }
+        if let RequiredPace::Silence(_) = self.required {
+            self.waited = Duration::ZERO;
         }
         self.received = self.received.saturating_add(bytes);
     }
@@ -101,7 +120,13 @@ impl Pace {
         TooSlow {
             received: self.received,
             waited: self.waited + waiting,
-            rate: self.rate,
+            rate: match self.required {
+                RequiredPace::Rate(rate) => rate,
+                RequiredPace::Silence(grace) => BodyRate {
+                    bytes_per_second: 0,
+                    grace,
+                },
+            },
         }
     }
 
@@ -112,9 +137,13 @@ impl Pace {
 
     /// Returns the time allowed for the bytes received.
     fn earned(&self) -> Duration {
-        let rate = u64::from(self.rate.bytes_per_second).max(1);
-        let earned = Duration::from_millis(self.received.saturating_mul(1000) / rate);
-        self.rate.grace.min(LONGEST) + earned.min(LONGEST)
+        let rate = match self.required {
+            RequiredPace::Rate(rate) => rate,
+            RequiredPace::Silence(limit) => return limit.min(LONGEST),
+        };
+        let per_second = u64::from(rate.bytes_per_second).max(1);
+        let earned = Duration::from_millis(self.received.saturating_mul(1000) / per_second);
+        rate.grace.min(LONGEST) + earned.min(LONGEST)
     }
 }
 

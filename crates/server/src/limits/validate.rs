@@ -56,10 +56,15 @@ impl Limits {
         }
         let bytes = self.max_header_bytes.into();
         check("max_header_bytes", bytes, u32::MAX.into())?;
+        let fields = self.max_header_fields.into();
+        check("max_header_fields", fields, MAX_FIELDS)?;
         let streams = self.max_http2_streams.into();
         check("max_http2_streams", streams, u32::MAX.into())
     }
 }
+
+/// Largest number of fields that the representation of header sections allows.
+const MAX_FIELDS: u64 = 24_000;
 
 /// Checks the limits of a server and those of its HTTP/3 connections.
 pub(crate) fn check_all(
@@ -162,6 +167,7 @@ mod tests {
             ),
             ("write_timeout", refused(|it| it.write_timeout = Some(zero))),
             ("max_http2_streams", refused(|it| it.max_http2_streams = 0)),
+            ("max_header_fields", refused(|it| it.max_header_fields = 0)),
             (
                 "read_rate.bytes_per_second",
                 refused(|it| it.read_rate = Some(slow(0, 60))),

@@ -136,21 +136,18 @@ async fn listener_that_panics_ends_no_task() {
 fn http3_is_not_announced_while_its_task_is_stopped() {
     let tasks = Arc::new(Tasks::default());
     let task = tasks.task("QUIC");
-    let announced = http::HeaderValue::from_static("h3=\":4433\"");
+    let announced = "h3=\":4433\"; ma=86400";
     let phases = crate::phase::Phases::new();
-    let header = crate::alt_svc::AltSvcHeader {
-        announced: announced.clone(),
-        part: phases.part(),
-        quic: Some(task.clone()),
-    };
+    let (settings, quic) = (crate::AltSvc::default(), Some(task.clone()));
+    let header = crate::alt_svc::AltSvcHeader::new(settings, 4433, phases.part(), quic);
     let events = Events::default();
-    assert_eq!(header.value(), announced);
+    assert_eq!(header.value(4433), announced);
     for _ in 0..2 {
         task.on_ended(&events, "it has failed".to_owned(), None);
-        assert_eq!(header.value(), "clear");
+        assert_eq!(header.value(4433), "clear");
         assert_eq!(tasks.stopped(), ["QUIC"]);
     }
     task.on_running(&events);
-    assert_eq!(header.value(), announced);
+    assert_eq!(header.value(4433), announced);
     assert_eq!((tasks.all_run(), tasks.ends()), (true, 2));
 }

@@ -4,15 +4,17 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use courser_http3_tokio::HttpService;
-use http::header::ALT_SVC;
+use courser_http3_tokio::{HttpService, hooks};
+use http::header::{ALT_SVC, CONTENT_LENGTH};
 use http::{Request, Response, StatusCode};
 use http_body::{Frame, SizeHint};
 use pin_project_lite::pin_project;
 
+use super::http1::UnsupportedVersion;
 use crate::alt_svc::AltSvcHeader;
 use crate::exchange::RequestSettings;
 use crate::exchange::body::Body;
+use crate::exchange::interim::InterimSource;
 use crate::http2::budgets::Refusing;
 use crate::http2::held::{HeldContent, Paced};
 use crate::tally::InFlight;
@@ -28,6 +30,10 @@ pub(super) struct Exchange<S> {
     held: Option<HeldContent>,
     /// The switch that refuses requests of an HTTP/2 connection.
     refusing: Option<Refusing>,
+    /// Set if the client of an HTTP/1.1 connection uses another version.
+    version: Option<UnsupportedVersion>,
+    /// The interim responses of the connection, if services can send them.
+    interim: Option<Arc<dyn InterimSource>>,
 }
 
 impl<S> Exchange<S> {
@@ -42,6 +48,24 @@ impl<S> Exchange<S> {
             alt_svc,
             held: None,
             refusing: None,
+            version: None,
+            interim: None,
+        }
+    }
+
+    /// Refuses requests if the client uses a version that is not supported.
+    pub(super) fn refusing_version(self, version: UnsupportedVersion) -> Self {
+        Self {
+            version: Some(version),
+            ..self
+        }
+    }
+
+    /// Lets services send interim responses.
+    pub(super) fn with_interim(self, interim: Arc<dyn InterimSource>) -> Self {
+        Self {
+            interim: Some(interim),
+            ..self
         }
     }
 
@@ -70,6 +94,8 @@ impl<S: Clone> Clone for Exchange<S> {
             alt_svc: self.alt_svc.clone(),
             held: self.held.clone(),
             refusing: self.refusing.clone(),
+            version: self.version.clone(),
+            interim: self.interim.clone(),
         }
     }
 }
@@ -87,8 +113,19 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
             return Box::pin(async { Err(h2::Error::from(h2::Reason::REFUSED_STREAM).into()) });
         }
         let settings = &*self.settings;
+        let (mut head, body) = request.into_parts();
+        let interim = self.interim.as_ref().and_then(|it| it.begin(&mut head));
+        let request = Request::from_parts(head, body);
         let (in_flight, admitted) = settings.admit_any(request);
-        let request = match admitted {
+        let is_unsupported = self
+            .version
+            .as_ref()
+            .is_some_and(UnsupportedVersion::is_set);
+        let admitted = match is_unsupported {
+            true => Err(StatusCode::HTTP_VERSION_NOT_SUPPORTED),
+            false => admitted,
+        };
+        let mut request = match admitted {
             Ok(request) => request,
             Err(status) => {
                 return Box::pin(async move {
@@ -97,7 +134,12 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
                 });
             }
         };
+        if let Some(interim) = &interim {
+            let sink = hooks::interim_to(interim.clone());
+            request.extensions_mut().insert(sink);
+        }
         let alt_svc = self.alt_svc.clone();
+        let port = alt_svc.as_ref().map_or(0, |it| it.port(&request));
         let held = self.held.clone();
         let mut service = self.service.clone();
         let limit = settings.handler_timeout;
@@ -107,7 +149,7 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
                     .await
                     .map_err(Into::into)?;
                 let response = service.call(request).await.map_err(Into::into)?;
-                Ok::<_, BoxError>(response.map(Some))
+                Ok::<_, BoxError>(without_forbidden_content(response))
             };
             let mut response = match limit {
                 None => answer.await?,
@@ -116,10 +158,13 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
                     Err(_) => empty(StatusCode::SERVICE_UNAVAILABLE),
                 },
             };
+            if let Some(interim) = interim {
+                interim.end();
+            }
             if let Some(alt_svc) = alt_svc
                 && !response.headers().contains_key(ALT_SVC)
             {
-                response.headers_mut().insert(ALT_SVC, alt_svc.value());
+                response.headers_mut().insert(ALT_SVC, alt_svc.value(port));
             }
             Ok(response.map(|body| {
                 let counted = Counted { body, in_flight };
@@ -130,6 +175,19 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
             }))
         })
     }
+}
+
+/// Removes content and its length where a status forbids them, which hyper does not do completely (RFC 9110 §8.6,
+/// §15.3.5, §15.3.6).
+fn without_forbidden_content<B>(mut response: Response<B>) -> Response<Option<B>> {
+    let forbids = matches!(
+        response.status(),
+        StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT
+    );
+    if forbids {
+        response.headers_mut().remove(CONTENT_LENGTH);
+    }
+    response.map(|body| (!forbids).then_some(body))
 }
 
 /// Returns a response without content.

@@ -15,6 +15,8 @@ use crate::limits::read_monitor::ReaderPace;
 use crate::limits::shares::Share;
 use crate::tally::{Open, Tally, Traffic};
 
+mod plain_http;
+
 struct Stalled {
     since: Instant,
     end: Pin<Box<Sleep>>,

@@ -90,7 +90,8 @@ pub(crate) struct Arguments {
 
     /// Minimum rate of request bodies in bytes per second; 0 for no minimum
     ///
-    /// Slower requests are aborted. CONNECT and gRPC are exempt because their streams may be idle.
+    /// Slower requests are aborted. CONNECT is exempt because its streams may be idle, and gRPC may be silent for
+    /// an hour between messages.
     #[arg(long, value_name = "N", default_value = "240", help_heading = "Limits")]
     pub(crate) body_rate: u32,
 
@@ -134,14 +135,36 @@ pub(crate) struct Arguments {
     #[arg(long, help_heading = "Protocols")]
     pub(crate) no_alt_svc: bool,
 
+    /// Announce HTTP/3 at this port
+    ///
+    /// [default: the port in the Host of each request, which is right behind port mappings that map UDP like TCP]
+    /// Origins that HTTP/3 clients are told (RFC 9412) have this port too.
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..),
+          conflicts_with_all = ["no_alt_svc", "no_quic"], help_heading = "Protocols")]
+    pub(crate) alt_svc_port: Option<u16>,
+
+    /// Time for which clients may remember that HTTP/3 is available
+    #[arg(long, value_name = "SECONDS", default_value = "86400", value_parser = parse_duration,
+          conflicts_with_all = ["no_alt_svc", "no_quic"], help_heading = "Protocols")]
+    pub(crate) alt_svc_max_age: Duration,
+
     /// Origins that HTTP/3 clients may use a connection for, such as https://example.org
     ///
     /// Announced with ORIGIN (RFC 9412) [default: the names of the certificate, without wildcards]. Clients
     /// also require that the certificate is valid for them. May be given several times.
     #[arg(long, value_name = "ORIGIN", value_parser = parse_origin, help_heading = "Protocols")]
     pub(crate) origin: Vec<String>,
-    /// Answer requests for hosts that the certificate does not name with 421
+
+    /// Serve requests for any host, also if the certificate does not name it
+    ///
+    /// Without this flag, such requests are answered with 421 (Misdirected Request), except those for the address
+    /// to which the client has connected, such as health checks. It is the default without --cert and --acme,
+    /// because nobody trusts the generated certificate, and if the certificate has no names.
     #[arg(long, help_heading = "Protocols")]
+    pub(crate) any_host: bool,
+
+    /// Answer requests for other hosts with 421 with a generated certificate too
+    #[arg(long, conflicts_with = "any_host", help_heading = "Protocols")]
     pub(crate) only_names: bool,
 
     /// Versions of QUIC, such as 1 or 2,1, the preferred one first [default: 1,2]
@@ -312,6 +335,18 @@ pub(crate) struct LimitArguments {
     /// Each network gets at most a tenth of them.
     #[arg(long, value_name = "N", default_value = "2000", value_parser = rate(0))]
     pub(crate) reset_rate: u32,
+
+    /// Largest header section of a request in bytes, over every version of HTTP
+    ///
+    /// Requests with a larger one are answered with 431.
+    #[arg(long, value_name = "BYTES", default_value = "65536", value_parser = clap::value_parser!(u32).range(8192..=1_048_576))]
+    pub(crate) max_header_size: u32,
+
+    /// Largest number of fields in the header section of a request, over every version of HTTP
+    ///
+    /// Requests with more are answered with 431.
+    #[arg(long, value_name = "N", default_value = "1024", value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    pub(crate) max_header_fields: u32,
 
     /// Block the addresses in this file, one address or prefix per line
     ///

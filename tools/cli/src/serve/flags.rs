@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use courser::server::{BodyRate, Limits, ReadRate, Server, shutdown_signal};
+use courser::server::{AltSvc, BodyRate, Limits, ReadRate, Server, shutdown_signal};
 use courser::telemetry::SinkFactory;
 use courser::{EarlyDataOptions, QueuedKeyLog, ReplyLimits, TransportConfig};
 use courser_measure::choices;
@@ -119,7 +119,7 @@ fn server(arguments: &Arguments, lists: &AddressLists) -> Result<Server, Failure
         .config(http3)
         // Names of the certificate, unless the user has listed others.
         .announce_names(arguments.origin.is_empty())
-        .only_names(arguments.only_names)
+        .only_names(only_names(arguments))
         .client_authentication(clients?)
         .cryptography(algorithms?)
         .transport(transport(arguments))
@@ -157,6 +157,8 @@ fn limits(arguments: &Arguments) -> Limits {
     limits.max_connections_per_address = given.max_connections_per_address.map(count);
     limits.connection_rate = given.connection_rate;
     limits.loaded_connection_rate = given.loaded_connection_rate;
+    limits.max_header_bytes = given.max_header_size;
+    limits.max_header_fields = given.max_header_fields;
     limits.body_rate = (arguments.body_rate > 0).then_some(BodyRate {
         bytes_per_second: arguments.body_rate,
         grace: arguments.body_grace,
@@ -188,9 +190,18 @@ fn disable_protocols(mut server: Server, arguments: &Arguments) -> Server {
         server = server.without_quic();
     }
     if arguments.no_alt_svc {
-        server = server.alt_svc(None);
+        return server.alt_svc(None);
     }
-    server
+    let mut alt_svc = AltSvc::default();
+    alt_svc.port = arguments.alt_svc_port;
+    alt_svc.max_age = arguments.alt_svc_max_age;
+    server.alt_svc(alt_svc)
+}
+
+/// Returns true if hosts that the certificate does not name are refused. Clients cannot verify a generated certificate,
+/// so its names mean nothing.
+fn only_names(arguments: &Arguments) -> bool {
+    arguments.only_names || (arguments.certificate.is_public() && !arguments.any_host)
 }
 
 /// Returns the addresses to listen on. Without a certificate that other machines trust, the default is

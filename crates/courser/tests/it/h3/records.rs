@@ -106,6 +106,8 @@ async fn respond(request: Request<h3::Body>) -> super::Answer {
     *response.status_mut() = StatusCode::CREATED;
     let cookie = http::HeaderValue::from_static("id=secret");
     response.headers_mut().insert("set-cookie", cookie);
+    let date = http::HeaderValue::from_static("today");
+    response.headers_mut().insert("date", date);
     response
 }
 
@@ -138,7 +140,7 @@ async fn both_ends_record_a_request_with_exact_fields() {
 
     let asked = ":method=POST :scheme=https :authority=localhost :path=/form?a=b \
                  content-length=7 authorization=hidden priority=u=1";
-    let answered = ":status=201 content-length=21 set-cookie=hidden";
+    let answered = ":status=201 content-length=21 set-cookie=hidden date=today";
     assert_eq!(
         client_kept.of_stream(0),
         [

@@ -3,17 +3,22 @@
 mod asynchronous;
 mod certificates;
 mod client;
+mod control_data;
 mod drain;
+mod early_answers;
 mod early_data;
 mod exchange;
 #[cfg(feature = "files")]
 mod files;
 mod hanging;
+mod http1_rules;
 mod http2;
+mod http2_rules;
 mod interim;
 mod limits;
 mod moves;
 mod redirect;
+mod raw;
 mod refused;
 mod slow;
 mod sources;

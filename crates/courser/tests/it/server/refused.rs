@@ -95,3 +95,62 @@ async fn quic_transport_parameters_over_tcp_get_the_alert_unsupported_extension(
     assert_eq!(within(client.text("/")).await, "found");
     running.drained().await;
 }
+
+/// RFC 9112 §2.2, and what nginx and Caddy answer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn plain_http_is_answered_with_an_explanation() {
+    let running = start(app());
+    let exchange = async |request: &[u8]| {
+        let mut stream = TcpStream::connect(running.handle.local_addr())
+            .await
+            .expect("a server");
+        stream.write_all(request).await.expect("open");
+        let mut response = Vec::new();
+        within(stream.read_to_end(&mut response))
+            .await
+            .expect("closed");
+        response
+    };
+    let request = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    let response = String::from_utf8(exchange(request).await).expect("text");
+    assert!(
+        response.starts_with("HTTP/1.1 400 Bad Request\r\ndate: "),
+        "{response}"
+    );
+    assert!(
+        response.ends_with("use https:// instead of http://\n"),
+        "{response}"
+    );
+    let preface = exchange(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;
+    // SETTINGS, then GOAWAY with INADEQUATE_SECURITY.
+    assert_eq!(preface[..9], [0, 0, 0, 4, 0, 0, 0, 0, 0]);
+    assert_eq!((preface[12], preface[25]), (7, 12));
+    assert_eq!(usize::from(preface[11]), preface.len() - 18);
+    assert!(preface.ends_with(b"use https:// instead of http://"));
+    // What is neither TLS nor HTTP gets an alert.
+    assert_eq!(
+        exchange(b"\x80\x01\x02\x03\x04\x05\x06\x07").await.first(),
+        Some(&21)
+    );
+    crate::common::until(|| running.handle.stats().tcp.handshakes_failed == 3).await;
+}
+
+/// RFC 9110 §2.5, §15.6.6.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn versions_of_http1_are_processed_and_others_are_answered_with_505() {
+    let running = start(app());
+    for (version, expected) in [
+        ("1.1", "HTTP/1.1 200 "),
+        ("1.2", "HTTP/1.1 200 "),
+        ("1.9", "HTTP/1.1 200 "),
+        ("1.0", "HTTP/1.0 200 "),
+        ("2.0", "HTTP/1.1 505 "),
+        ("3.0", "HTTP/1.1 505 "),
+        ("x.y", "HTTP/1.1 400 "),
+    ] {
+        let request =
+            format!("GET / HTTP/{version}\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+        let response = super::raw::over_http1(&running, request.as_bytes()).await;
+        assert!(response.starts_with(expected), "{version}: {response}");
+    }
+}

@@ -27,7 +27,7 @@ async fn count(body: Body) -> String {
 
 fn start(change: impl FnOnce(&mut Limits)) -> Running {
     let app = Router::new()
-        .route("/count", post(count))
+        .route("/count", post(count).put(count))
         .route("/small", get(|| async { "few bytes" }))
         .route(
             "/events",
@@ -73,20 +73,34 @@ async fn slow_request_bodies_time_out() {
     }
 }
 
+/// Limit K360. Calls of gRPC exist over HTTP/2 and HTTP/3, with `te: trailers`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn silent_grpc_calls_do_not_time_out() {
+async fn only_silent_grpc_calls_do_not_time_out() {
     let grace = Duration::from_millis(50);
     let running = start(|limits| limits.body_rate = Some(BodyRate { grace, ..RATE }));
     let address = running.handle.local_addr();
-    for protocol in Protocol::ALL {
+    let cases = [("POST", true), ("POST", false), ("PUT", true)];
+    for (protocol, (method, te)) in Protocol::ALL
+        .into_iter()
+        .flat_map(|it| cases.map(|case| (it, case)))
+    {
         let client = Client::connect(protocol, address, &running.identity).await;
         let mut client = client.expect("a server");
-        let body = drops(2, 2 * grace);
-        let mut request = request("POST", "/count", body);
+        let mut request = request(method, "/count", drops(2, 2 * grace));
         let kind = "application/grpc+proto".parse().expect("a value");
         request.headers_mut().insert("content-type", kind);
+        if te {
+            let trailers = "trailers".parse().expect("a value");
+            request.headers_mut().insert("te", trailers);
+        }
         let answer = within(client.send(request)).await.expect("an answer");
-        assert_eq!(within(text(answer)).await, "2 bytes", "{protocol}");
+        let body = within(text(answer)).await;
+        let is_grpc = protocol != Protocol::Http1 && method == "POST" && te;
+        assert_eq!(
+            body == "2 bytes",
+            is_grpc,
+            "{protocol} {method} {te}: {body}"
+        );
     }
 }
 

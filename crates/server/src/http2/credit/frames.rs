@@ -42,6 +42,8 @@ pub(super) struct FrameHeader {
     pub(super) len: u32,
     pub(super) stream: u32,
     pub(super) ends_stream: bool,
+    /// True for HEADERS and CONTINUATION frames that further CONTINUATION frames must follow.
+    pub(super) is_continued: bool,
 }
 
 /// The frame types that are distinguished.
@@ -65,6 +67,8 @@ pub(super) enum Part {
     WindowUpdate { stream: u32, increment: u32 },
     /// The value of SETTINGS_INITIAL_WINDOW_SIZE.
     InitialWindow(u32),
+    /// The value of SETTINGS_HEADER_TABLE_SIZE.
+    TableSize(u32),
     /// The payload of RST_STREAM.
     Reset { stream: u32, code: u32 },
 }
@@ -121,8 +125,12 @@ impl Frames {
         }
         match kind {
             Field::Setting => {
-                let is_window = field[..2] == SETTINGS_INITIAL_WINDOW_SIZE;
-                is_window.then(|| Part::InitialWindow(number(&field[2..6])))
+                let value = number(&field[2..6]);
+                match [field[0], field[1]] {
+                    SETTINGS_INITIAL_WINDOW_SIZE => Some(Part::InitialWindow(value)),
+                    SETTINGS_HEADER_TABLE_SIZE => Some(Part::TableSize(value)),
+                    _ => None,
+                }
             }
             Field::Increment => {
                 let increment = number(&field[..4]) & TOP_BIT_CLEAR;
@@ -175,6 +183,8 @@ impl Frames {
             len,
             stream,
             ends_stream: matches!(kind, Kind::Data | Kind::Headers) && flags & END_STREAM != 0,
+            is_continued: matches!(kind, Kind::Headers | Kind::Continuation)
+                && flags & END_HEADERS == 0,
         }
     }
 }
@@ -197,6 +207,8 @@ const WINDOW_UPDATE: u8 = 8;
 const CONTINUATION: u8 = 9;
 const PRIORITY_UPDATE: u8 = 16;
 const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+const SETTINGS_HEADER_TABLE_SIZE: [u8; 2] = [0, 1];
 const SETTINGS_INITIAL_WINDOW_SIZE: [u8; 2] = [0, 4];
 
 /// Clears the reserved first bit of stream IDs and increments.

@@ -7,7 +7,7 @@ const RATE: BodyRate = BodyRate {
 
 /// Delivers a number of bytes every `every` milliseconds. Returns the seconds after which the body is too slow.
 fn endurance(every: u64, limit: u64) -> Option<u64> {
-    let (mut pace, began) = (Pace::new(RATE), Instant::now());
+    let (mut pace, began) = (Pace::new(RequiredPace::Rate(RATE)), Instant::now());
     let mut now = began;
     while now - began < Duration::from_secs(limit) {
         let due = pace.on_waiting(now);
@@ -33,7 +33,7 @@ fn slow_bodies_are_allowed_the_grace_period_and_time_for_their_bytes() {
 /// Time in which the service is busy or does not read is not the client's fault.
 #[test]
 fn time_without_a_waiting_reader_is_not_counted() {
-    let (mut pace, mut now) = (Pace::new(RATE), Instant::now());
+    let (mut pace, mut now) = (Pace::new(RequiredPace::Rate(RATE)), Instant::now());
     for _ in 0..100 {
         now += Duration::from_secs(60);
         assert!(pace.on_waiting(now) > now);
@@ -48,7 +48,7 @@ fn time_without_a_waiting_reader_is_not_counted() {
 /// The reader polled once and then stopped; bytes may have arrived at any time since.
 #[test]
 fn time_of_a_busy_service_is_not_counted() {
-    let (mut pace, mut now) = (Pace::new(RATE), Instant::now());
+    let (mut pace, mut now) = (Pace::new(RequiredPace::Rate(RATE)), Instant::now());
     let due = pace.on_waiting(now);
     now = due + Duration::from_secs(60);
     pace.on_received(now, 1);
@@ -61,8 +61,27 @@ fn huge_bodies_and_settings_do_not_overflow() {
         bytes_per_second: 0,
         grace: Duration::MAX,
     };
-    let (mut pace, now) = (Pace::new(rate), Instant::now());
+    let (mut pace, now) = (Pace::new(RequiredPace::Rate(rate)), Instant::now());
     pace.on_received(now, u64::MAX);
     pace.on_received(now, u64::MAX);
     assert_eq!(pace.on_waiting(now) - now, 2 * LONGEST);
+}
+
+/// Limit K360: a stream of gRPC may be slow for any time, but not silent.
+#[test]
+fn silence_is_limited_between_frames_only() {
+    let limit = Duration::from_secs(100);
+    let (mut pace, mut now) = (Pace::new(RequiredPace::Silence(limit)), Instant::now());
+    for _ in 0..1000 {
+        assert_eq!(pace.on_waiting(now) - now, limit);
+        now += Duration::from_secs(99);
+        pace.on_received(now, 1);
+    }
+    let due = pace.on_waiting(now);
+    assert_eq!(due - now, limit);
+    let error = pace.too_slow(due);
+    assert_eq!(
+        error.to_string(),
+        "request body silent for 100s after 1000 bytes"
+    );
 }
