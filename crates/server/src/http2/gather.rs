@@ -14,6 +14,7 @@ use super::budgets::{Budgets, Refusing};
 use super::credit::Credit;
 use super::executor::Executor;
 use super::held::HeldContent;
+use crate::limits::buffers::HeaderBlock;
 
 /// A stream that buffers written bytes until its [`Gatherer`] sends them.
 ///
@@ -42,6 +43,8 @@ struct GatheredState<S> {
     credit: Credit,
     content: HeldContent,
     budgets: Budgets,
+    /// The memory of an incomplete header block, if it is counted.
+    block: Option<HeaderBlock>,
     /// The end of a pause of reading.
     pause: Option<Pin<Box<Sleep>>>,
     /// True once GOAWAY was buffered because a budget is exhausted.
@@ -64,6 +67,7 @@ pub(crate) fn gather<S>(
         credit: Credit::new(),
         content,
         budgets: Budgets::new(refusing),
+        block: None,
         pause: None,
         is_ended: false,
     }));
@@ -101,6 +105,11 @@ impl<S: AsyncWrite + Unpin> Gatherer<S> {
 }
 
 impl<S> Gatherer<S> {
+    /// Counts the memory of header blocks that span several frames.
+    pub(crate) fn count_header_blocks(&self, block: HeaderBlock) {
+        lock(&self.0).block = Some(block);
+    }
+
     /// Returns true if a response waits for credit of the client, and the number of bytes written in DATA
     /// frames.
     pub(crate) fn credit(&self) -> (bool, u64) {
@@ -193,7 +202,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Gathered<S> {
         let result = Pin::new(&mut state.stream).poll_read(cx, buffer);
         let read = &buffer.filled()[before..];
         state.credit.on_received(read, &mut state.budgets);
-        if let Err(error) = state.check_budgets() {
+        let counted = match &mut state.block {
+            Some(block) => block.set_len(state.credit.incomplete_block()),
+            None => Ok(()),
+        };
+        if let Err(error) = counted.and_then(|()| state.check_budgets()) {
             buffer.set_filled(before);
             return Poll::Ready(Err(error));
         }

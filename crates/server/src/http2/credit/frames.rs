@@ -42,6 +42,8 @@ pub(super) struct FrameHeader {
     pub(super) len: u32,
     pub(super) stream: u32,
     pub(super) ends_stream: bool,
+    /// True if a header block ends with this frame.
+    pub(super) ends_block: bool,
 }
 
 /// The frame types that are distinguished.
@@ -175,6 +177,7 @@ impl Frames {
             len,
             stream,
             ends_stream: matches!(kind, Kind::Data | Kind::Headers) && flags & END_STREAM != 0,
+            ends_block: flags & END_HEADERS != 0,
         }
     }
 }
@@ -197,6 +200,7 @@ const WINDOW_UPDATE: u8 = 8;
 const CONTINUATION: u8 = 9;
 const PRIORITY_UPDATE: u8 = 16;
 const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
 const SETTINGS_INITIAL_WINDOW_SIZE: [u8; 2] = [0, 4];
 
 /// Clears the reserved first bit of stream IDs and increments.
