@@ -37,8 +37,8 @@ pub struct Limits {
     /// with validated addresses are counted separately, because unvalidated ones may be forged.
     pub max_connections_per_address: Option<usize>,
     /// Largest number of TCP connections per second that one address may open at each listener, and separately
-    /// of QUIC connections. A network (/24, or /56 of IPv6) may open four times as many. Default `None`, no
-    /// limit.
+    /// of QUIC connections. A network (/24, or /56 of IPv6) may open four times as many, a site (/16, or /48 of
+    /// IPv6) 16 times, and an allocation (/32 of IPv6) 64 times. Default `None`, no limit.
     pub connection_rate: Option<u32>,
     /// Like `connection_rate`, but applied only while CPU time or memory is short. Default `None`: networks then
     /// take turns over QUIC.

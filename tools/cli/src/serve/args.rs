@@ -292,7 +292,8 @@ pub(crate) struct LimitArguments {
 
     /// Maximum number of new connections per second from one address, over TCP and over QUIC
     ///
-    /// A network (/24, or /56 of IPv6) may open four times as many. No limit by default.
+    /// A network (/24, or /56 of IPv6) may open four times as many, a site (/16, or /48 of IPv6) 16 times, and
+    /// an allocation (/32 of IPv6) 64 times. No limit by default.
     #[arg(long, value_name = "N", value_parser = rate(1))]
     pub(crate) connection_rate: Option<u32>,
 
