@@ -39,6 +39,37 @@ impl Source {
         Self::of(address, 24, v6_length)
     }
 
+    /// Returns the site of an address: a /16 of IPv4 or a /48 of IPv6, which a hosting provider or tunnel
+    /// broker gives to one customer.
+    pub fn site(address: impl Into<ScopedIp>) -> Self {
+        Self::of(address.into(), 16, 48)
+    }
+
+    /// Returns the allocation of an IPv6 address: the /32 that a registry gives to one provider. `None`
+    /// for IPv4, whose providers have many small ranges.
+    pub fn allocation(address: impl Into<ScopedIp>) -> Option<Self> {
+        let address = address.into();
+        let is_v6 = matches!(address.ip(), IpAddr::V6(_));
+        is_v6.then(|| Self::of(address, 16, 32))
+    }
+
+    /// Returns all sources of an address, each with the multiple of what is left of a resource that it may
+    /// hold.
+    ///
+    /// A host can hold three quarters of the resource, a network seven eighths, a site eleven twelfths and an
+    /// allocation fifteen sixteenths. So none of them excludes another one.
+    pub fn shares(address: impl Into<ScopedIp>) -> impl Iterator<Item = (Self, usize)> {
+        let address = address.into();
+        let allocation = Self::allocation(address).map(|it| (it, ALLOCATION_MULTIPLE));
+        [
+            (Self::host(address), HOST_MULTIPLE),
+            (Self::network(address), NETWORK_MULTIPLE),
+            (Self::site(address), SITE_MULTIPLE),
+        ]
+        .into_iter()
+        .chain(allocation)
+    }
+
     fn of(address: ScopedIp, v4_length: u8, v6_length: u8) -> Self {
         let (bits, length) = match address.ip() {
             IpAddr::V4(v4) => (v4.to_ipv6_mapped().to_bits(), 96 + v4_length),
@@ -51,6 +82,15 @@ impl Source {
         }
     }
 }
+
+/// The multiple of what is left of a resource that one host may hold.
+const HOST_MULTIPLE: usize = 3;
+/// The multiple for one network.
+const NETWORK_MULTIPLE: usize = 7;
+/// The multiple for one site.
+const SITE_MULTIPLE: usize = 11;
+/// The multiple for one allocation.
+const ALLOCATION_MULTIPLE: usize = 15;
 
 /// Returns true for addresses of a link or a site, where a /64 has many hosts.
 fn is_local(address: ScopedIp) -> bool {
@@ -95,6 +135,33 @@ mod tests {
         assert_eq!(network("2001:db8::1"), network("2001:db8:0:ff::1"));
         assert_ne!(network("2001:db8::1"), network("2001:db8:0:100::1"));
         assert_ne!(network("0.0.0.1"), network("::1"));
+    }
+
+    #[test]
+    fn sites_are_16_bits_of_ipv4_and_48_of_ipv6() {
+        let site = |text| Source::site(address(text));
+        assert_eq!(site("192.0.2.1"), site("192.0.255.1"));
+        assert_ne!(site("192.0.2.1"), site("192.1.2.1"));
+        assert_eq!(site("2001:db8::1"), site("2001:db8:0:ff00::1"));
+        assert_ne!(site("2001:db8::1"), site("2001:db8:1::1"));
+    }
+
+    #[test]
+    fn allocations_are_32_bits_of_ipv6() {
+        let allocation = |text| Source::allocation(address(text));
+        assert_eq!(allocation("2001:db8::1"), allocation("2001:db8:ffff::1"));
+        assert_ne!(allocation("2001:db8::1"), allocation("2001:db9::1"));
+        assert_eq!(allocation("192.0.2.1"), None);
+        assert_eq!(allocation("::ffff:192.0.2.1"), None);
+    }
+
+    #[test]
+    fn larger_sources_have_larger_shares() {
+        for (text, count) in [("192.0.2.1", 3), ("2001:db8::1", 4)] {
+            let multiples: Vec<_> = Source::shares(address(text)).map(|it| it.1).collect();
+            assert_eq!(multiples.len(), count);
+            assert!(multiples.is_sorted(), "{multiples:?}");
+        }
     }
 
     #[test]

@@ -336,10 +336,11 @@ impl Server {
         self
     }
 
-    /// Sets how many bytes the QUIC connections of each address may hold for clients, at least 1 MiB.
+    /// Sets how many bytes the connections of each address may hold for clients, at least 1 MiB.
     ///
-    /// The budget includes bytes sent but not acknowledged, bytes received but not read, datagrams and
-    /// handshakes. The default is a quarter of the memory of the machine or control group, and at least 16 MiB.
+    /// Over QUIC, the budget includes bytes sent but not acknowledged, bytes received but not read, datagrams and
+    /// handshakes. Half of it is shared by the connections over TCP of all addresses, with what they have received
+    /// and not processed, and by all requests in progress. The default is a quarter of the memory of the machine or control group, and at least 16 MiB.
     /// Near the limit, connections accept less data from the service, windows stop growing and clients are
     /// refused. As the last resort, the server closes the connection that holds the most memory for the least
     /// progress.

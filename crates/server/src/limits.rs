@@ -1,6 +1,8 @@
 //! Limits on the resources of clients.
 
+pub(crate) mod buffers;
 pub(crate) mod gate;
+pub(crate) mod holders;
 pub(crate) mod pace;
 pub(crate) mod rate;
 pub(crate) mod read_monitor;
@@ -27,7 +29,8 @@ use self::read_monitor::{Arrears, ReadRate, ReaderPace};
 pub struct Limits {
     /// Largest number of TCP connections, and separately of QUIC connections, for each address of the server.
     /// Further ones are refused at once. Default 20 000. A process needs a file descriptor for each TCP
-    /// connection. Over QUIC, clients with unvalidated addresses may hold at most half, and further ones must
+    /// connection, and each counts with 28 KiB, so fewer are accepted if these exceed three eighths of
+    /// [`Server::memory_budget`](super::Server::memory_budget). Over QUIC, clients with unvalidated addresses may hold at most half, and further ones must
     /// validate their address first (Retry), unless [`Server::retry`](super::Server::retry) is `Never`.
     pub max_connections: usize,
     /// Largest number of TCP connections, and separately of QUIC connections, from one address (IPv4, /64 of
@@ -36,8 +39,8 @@ pub struct Limits {
     /// with validated addresses are counted separately, because unvalidated ones may be forged.
     pub max_connections_per_address: Option<usize>,
     /// Largest number of TCP connections per second that one address may open at each listener, and separately
-    /// of QUIC connections. A network (/24, or /56 of IPv6) may open four times as many. Default `None`, no
-    /// limit.
+    /// of QUIC connections. A network (/24, or /56 of IPv6) may open four times as many, a site (/16, or /48 of
+    /// IPv6) 16 times, and an allocation (/32 of IPv6) 64 times. Default `None`, no limit.
     pub connection_rate: Option<u32>,
     /// Like `connection_rate`, but applied only while CPU time or memory is short. Default `None`: networks then
     /// take turns over QUIC.

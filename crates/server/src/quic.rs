@@ -237,7 +237,10 @@ async fn serve<S: HttpService<Body>>(
     let addresses = Addresses { peer, local };
     let id = site.tally.new_id();
     let peer = Peer::over_quic(&connection, original, addresses, id, facts(&connection));
-    let open = Open::new(&site.tally, peer, Arc::default(), Some(connection.clone()));
+    // The endpoint counts the memory of the connection itself.
+    let holder = site.tally.holders.open_over_quic(address);
+    let connected = Some(connection.clone());
+    let open = Open::new(&site.tally, peer, Arc::default(), holder, connected);
     let open = Arc::new(open.with_share(share));
     let cut = part.clone().will_reach(Phase::Cut);
     let limits = &site.limits;

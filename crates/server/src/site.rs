@@ -58,7 +58,7 @@ impl Site {
     /// Adds an endpoint to this server: its budget includes the memory of requests, and it applies the same
     /// admission as the others.
     pub(crate) fn add_endpoint(&self, endpoint: &Endpoint) {
-        endpoint.share_memory(self.tally.memory.used().clone());
+        endpoint.share_memory(self.tally.holders.memory().used().clone());
         endpoint.set_address_filter(self.gate.filter());
         self.set_admission(endpoint);
     }

@@ -44,12 +44,13 @@ pub struct ServerStats {
     pub refusals: Refusals,
     /// Estimated memory of requests in progress in bytes, which counts towards the memory budget.
     pub requests_memory: u64,
-    /// Number of bytes that requests in progress may hold, a part of the memory budget (limit K115).
+    /// Number of bytes that TCP connections and requests in progress may hold, a part of the memory budget (limit
+    /// K115).
     pub requests_memory_limit: u64,
     /// Requests refused with 503 (Service Unavailable) because the memory limit was reached.
     pub requests_refused_for_memory: u64,
-    /// Connections closed at the memory limit because their requests held the most memory, or because very many
-    /// consecutive requests of them were refused.
+    /// Connections closed at the memory limit because they held the most memory, or because very many consecutive
+    /// requests of them were refused.
     pub connections_closed_for_memory: u64,
     /// Requests in early data that the service received, including those marked by intermediaries.
     pub early_requests: u64,
@@ -139,6 +140,9 @@ pub struct TcpStats {
     pub bytes_sent: u64,
     /// TLS handshakes that failed or timed out.
     pub handshakes_failed: u64,
+    /// Estimated memory of open connections in bytes, without their requests. It counts towards the memory budget
+    /// (limit K370).
+    pub memory: u64,
 }
 
 /// Statistics of one address of the server.
@@ -220,6 +224,7 @@ impl Tally {
                 bytes_received: self.tcp_received.load(Relaxed),
                 bytes_sent: self.tcp_sent.load(Relaxed),
                 handshakes_failed: self.tcp_handshakes_failed.load(Relaxed),
+                memory: self.holders.of_connections(),
             },
             quic_handshakes_failed: self.quic_handshakes_failed.load(Relaxed),
             refused: [
@@ -234,10 +239,11 @@ impl Tally {
             refused_for_share: self.refusals.of(Refusal::Share)
                 + self.refusals.of(Refusal::Unvalidated),
             refusals: Refusals::of_listeners(&self.refusals),
-            requests_memory: self.memory.used().load(Relaxed),
-            requests_memory_limit: self.memory.limit(),
+            requests_memory: (self.holders.memory().used().load(Relaxed))
+                .saturating_sub(self.holders.of_connections()),
+            requests_memory_limit: self.holders.memory().limit(),
             requests_refused_for_memory: self.requests_refused.load(Relaxed),
-            connections_closed_for_memory: self.connections_shed.load(Relaxed),
+            connections_closed_for_memory: self.holders.closed(),
             early_requests: self.early_requests.load(Relaxed),
             requests_too_early: self.requests_too_early.load(Relaxed),
             early_data_without_token: self.early_data_without_token.load(Relaxed),

@@ -1,16 +1,16 @@
 //! Counters of a running server.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 use courser_base::Mutex;
 use courser_quic::{Connection, ConnectionStats, EarlyData};
-use tokio::sync::Notify;
 
+use crate::limits::buffers::TUNNEL;
+use crate::limits::holders::{Holder, Holders};
 use crate::limits::refusals::{Counts, Refusal};
-use crate::limits::request_memory::{CONSECUTIVE_REFUSALS, MemoryDecision, RequestMemory, burden};
 use crate::limits::shares::Share;
 use crate::peer::{Peer, Protocol};
 
@@ -23,9 +23,8 @@ pub(super) struct Tally {
     pub(super) tcp_handshakes_failed: AtomicU64,
     pub(super) quic_handshakes_failed: AtomicU64,
     pub(super) refusals: Counts,
-    pub(super) memory: RequestMemory,
+    pub(super) holders: Arc<Holders>,
     pub(super) requests_refused: AtomicU64,
-    pub(super) connections_shed: AtomicU64,
     pub(super) early_requests: AtomicU64,
     pub(super) requests_too_early: AtomicU64,
     pub(super) early_data_without_token: AtomicU64,
@@ -122,30 +121,8 @@ fn difference(requests: &AtomicU64, ended: &AtomicU64) -> u64 {
 impl Tally {
     pub(super) fn with_memory(budget: u64) -> Self {
         Self {
-            memory: RequestMemory::of_budget(budget),
+            holders: Holders::of_budget(budget),
             ..Self::default()
-        }
-    }
-
-    /// Closes the connection whose requests hold the most memory for the least progress. Examines all
-    /// connections, so it must run rarely.
-    #[cold]
-    fn shed(&self) {
-        if !self.memory.may_shed() {
-            return;
-        }
-        let open = self.open();
-        let burdens = open.iter().map(|record| (record.take_burden(), record));
-        let most = burdens.max_by_key(|(burden, _)| *burden);
-        if let Some((1.., record)) = most {
-            self.close_for_memory(record);
-        }
-    }
-
-    fn close_for_memory(&self, record: &Record) {
-        if !record.is_shed.swap(true, Relaxed) {
-            self.connections_shed.fetch_add(1, Relaxed);
-            record.shed.notify_one();
         }
     }
 
@@ -237,17 +214,10 @@ pub(super) struct Record {
     /// The counters of the server, which include those of the connection.
     tally: Arc<Tally>,
     requests: AtomicU64,
-    requests_ended: AtomicU64,
     /// Bytes received and sent, over TCP.
     pub(super) traffic: Arc<Traffic>,
-    /// Memory of its requests in progress in bytes.
-    held: AtomicU64,
-    /// Number of ended requests when connections were last examined because of memory.
-    ended_before: AtomicU64,
-    /// Number of requests refused because of memory since another one ended.
-    refused: AtomicU64,
-    is_shed: AtomicBool,
-    shed: Notify,
+    /// The memory of the connection and its requests.
+    holder: Arc<Holder>,
     /// The QUIC connection, for its statistics. Removed when the connection ends, because it would keep it open.
     quic: Mutex<Option<Connection>>,
 }
@@ -257,6 +227,21 @@ pub(super) struct Record {
 pub(super) struct Traffic {
     pub(super) received: AtomicU64,
     pub(super) sent: AtomicU64,
+    /// `received` when the last request began.
+    taken: AtomicU64,
+}
+
+impl Traffic {
+    /// Records that all received bytes belong to requests that the service has.
+    fn on_request(&self) {
+        self.taken.store(self.received.load(Relaxed), Relaxed);
+    }
+
+    /// Counts received bytes. Returns the number of bytes received since the last request began.
+    pub(super) fn on_received(&self, bytes: u64) -> u64 {
+        let received = self.received.fetch_add(bytes, Relaxed) + bytes;
+        received.saturating_sub(self.taken.load(Relaxed))
+    }
 }
 
 impl Record {
@@ -265,19 +250,14 @@ impl Record {
         quic.as_ref().map(Connection::stats)
     }
 
-    /// Completes when the connection must be closed because of memory.
-    pub(super) async fn shed(&self) {
-        self.shed.notified().await;
+    /// Returns the memory of the connection and its requests.
+    pub(super) const fn holder(&self) -> &Arc<Holder> {
+        &self.holder
     }
 
-    /// Returns its burden since the last call; see [`burden`].
-    fn take_burden(&self) -> u64 {
-        if self.is_shed.load(Relaxed) {
-            return 0;
-        }
-        let ended = self.ended();
-        let before = self.ended_before.swap(ended, Relaxed);
-        burden(self.held.load(Relaxed), ended.saturating_sub(before))
+    /// Completes when the connection must be closed because of memory.
+    pub(super) async fn shed(&self) {
+        self.holder.closing().await;
     }
 
     pub(super) fn requests(&self) -> u64 {
@@ -285,12 +265,14 @@ impl Record {
     }
 
     pub(super) fn in_flight(&self) -> u64 {
-        difference(&self.requests, &self.requests_ended)
+        // As in `difference`.
+        let ended = self.ended();
+        self.requests().saturating_sub(ended)
     }
 
     /// Returns the number of requests that have ended, answered or not.
     pub(super) fn ended(&self) -> u64 {
-        self.requests_ended.load(Relaxed)
+        self.holder.ended()
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -311,6 +293,7 @@ impl Open {
         tally: &Arc<Tally>,
         peer: Peer,
         traffic: Arc<Traffic>,
+        holder: Arc<Holder>,
         quic: Option<Connection>,
     ) -> Self {
         let of_protocol = tally.of(peer.protocol());
@@ -321,13 +304,8 @@ impl Open {
             since: Instant::now(),
             tally: tally.clone(),
             requests: AtomicU64::new(0),
-            requests_ended: AtomicU64::new(0),
             traffic,
-            held: AtomicU64::new(0),
-            ended_before: AtomicU64::new(0),
-            refused: AtomicU64::new(0),
-            is_shed: AtomicBool::new(false),
-            shed: Notify::new(),
+            holder,
             quic: Mutex::new(quic),
         });
         tally
@@ -352,6 +330,7 @@ impl Open {
         let of_protocol = self.tally.of(self.record.peer.protocol());
         of_protocol.requests.fetch_add(1, Relaxed);
         self.record.requests.fetch_add(1, Relaxed);
+        self.record.traffic.on_request();
         InFlight {
             record: self.record.clone(),
             memory: self.take_memory(cost),
@@ -360,22 +339,11 @@ impl Open {
 
     /// Returns `None` if the memory limit does not allow the request.
     fn take_memory(&self, cost: u64) -> Option<u64> {
-        let (tally, record) = (&self.tally, &self.record);
-        let held = record.held.load(Relaxed);
-        match tally.memory.take(cost, held, || tally.connections_open()) {
-            MemoryDecision::Admit => {}
-            MemoryDecision::AdmitAndShed => tally.shed(),
-            MemoryDecision::Refuse => {
-                tally.requests_refused.fetch_add(1, Relaxed);
-                if record.refused.fetch_add(1, Relaxed) + 1 >= CONSECUTIVE_REFUSALS {
-                    tally.close_for_memory(record);
-                }
-                tally.shed();
-                return None;
-            }
+        let is_taken = self.record.holder.begin_request(cost);
+        if !is_taken {
+            self.tally.requests_refused.fetch_add(1, Relaxed);
         }
-        record.held.fetch_add(cost, Relaxed);
-        Some(cost)
+        is_taken.then_some(cost)
     }
 }
 
@@ -403,6 +371,14 @@ pub(super) struct InFlight {
 }
 
 impl InFlight {
+    /// Counts the memory of the tunnel that the connection becomes with this response.
+    pub(super) fn on_upgrade(&self) {
+        let holder = &self.record.holder;
+        if !holder.grow(TUNNEL) {
+            holder.close();
+        }
+    }
+
     /// Returns true if the request is refused because of memory.
     pub(super) const fn is_refused(&self) -> bool {
         self.memory.is_none()
@@ -412,13 +388,8 @@ impl InFlight {
 impl Drop for InFlight {
     fn drop(&mut self) {
         let (record, tally) = (&self.record, &self.record.tally);
-        if let Some(bytes) = self.memory {
-            tally.memory.release(bytes);
-            record.held.fetch_sub(bytes, Relaxed);
-            record.refused.store(0, Relaxed);
-        }
         let of_protocol = tally.of(record.peer.protocol());
         of_protocol.requests_ended.fetch_add(1, Relaxed);
-        record.requests_ended.fetch_add(1, Relaxed);
+        record.holder.end_request(self.memory);
     }
 }

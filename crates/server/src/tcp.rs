@@ -7,7 +7,7 @@ pub(crate) mod socket;
 
 use std::future::poll_fn;
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::Context;
@@ -35,6 +35,10 @@ use crate::http2::executor::Executor;
 use crate::http2::gather::gather;
 use crate::http2::held::HeldContent;
 use crate::limits::Limits;
+use crate::limits::buffers::{
+    CONNECTION, HTTP2_BUFFER, HTTP2_CONNECTION, HeaderBlock, ReadBuffers,
+};
+use crate::limits::holders::Holder;
 use crate::limits::rate::Rate;
 use crate::limits::read_monitor::{self, ReadMonitor, Sample};
 use crate::limits::shares::Shares;
@@ -89,7 +93,11 @@ pub(super) async fn accept<S: HttpService<Body>>(
     at: TcpAddress,
 ) -> io::Error {
     let site = &at.context.site;
-    let shares = Shares::new(&site.limits);
+    let by_memory = site.tally.holders.max_connections(CONNECTION);
+    let shares = Shares::new(&Limits {
+        max_connections: site.limits.max_connections.min(by_memory),
+        ..site.limits.clone()
+    });
     let mut rate = Rate::new(&site.limits);
     let mut last_report: Option<Instant> = None;
     loop {
@@ -117,6 +125,14 @@ pub(super) async fn accept<S: HttpService<Body>>(
                 continue;
             }
         };
+        let opened = site.tally.holders.open(peer, CONNECTION);
+        let holder = match opened {
+            Ok(holder) => holder,
+            Err(refusal) => {
+                site.tally.on_refused(refusal);
+                continue;
+            }
+        };
         let pace = site.limits.reader_pace();
         // Small responses are complete, so the system must not wait for more data.
         let _ = stream.set_nodelay(true);
@@ -125,8 +141,9 @@ pub(super) async fn accept<S: HttpService<Body>>(
             local: stream.local_addr().ok(),
         };
         let tally = site.tally.clone();
-        let end = end(at.part.clone(), site.gate.blocks(peer.ip()));
-        let socket = Socket::new(stream, tally, end, pace, share);
+        let end = end(at.part.clone(), site.gate.blocks(peer.ip()), holder.clone());
+        let buffers = ReadBuffers::new(holder, site.limits.max_header_bytes.into());
+        let socket = Socket::new(stream, tally, end, pace, share, buffers);
         let (service, at) = (service.clone(), at.clone());
         let queued = rate.on_queued();
         tokio::spawn(async move {
@@ -136,16 +153,19 @@ pub(super) async fn accept<S: HttpService<Body>>(
     }
 }
 
-/// Completes when the server aborts its connections, or the client's address becomes blocked.
+/// Completes when the server aborts its connections, the client's address becomes blocked, or the connection must
+/// end because of memory.
 fn end(
     part: Part,
     blocked: impl Future<Output = ()> + Send + 'static,
+    holder: Arc<Holder>,
 ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
     let cut = part.will_reach(Phase::Cut);
     Box::pin(async move {
         tokio::select! {
             () = cut => {}
             () = blocked => {}
+            () = holder.closing() => {}
         }
     })
 }
@@ -180,26 +200,37 @@ async fn serve<S: HttpService<Body>>(
     service: S,
     at: TcpAddress,
 ) {
-    let TcpAddress {
-        context,
-        alt_svc,
-        mut part,
-    } = at;
-    let (context, site) = (&*context, &context.site);
-    let traffic = socket.traffic().clone();
+    if let Some(serving) = establish(socket, addresses, service, at).await {
+        // The task of the handshake is larger than the one that follows.
+        tokio::spawn(serving);
+    }
+}
+
+/// Completes the TLS handshake. Returns the future that serves the requests, unless the connection has ended.
+///
+/// That future is boxed, and so is hyper's part of it, so that the task of an idle connection is small: a future has
+/// room for all its variables, and for both places of one that moves.
+async fn establish<S: HttpService<Body>>(
+    socket: Socket,
+    addresses: Addresses,
+    service: S,
+    mut at: TcpAddress,
+) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
+    let (traffic, holder) = (socket.traffic().clone(), socket.holder().clone());
+    let site = &at.context.site;
     let secured = tokio::select! {
-        secured = handshake(socket, context) => secured,
+        secured = handshake(socket, &at.context) => secured,
         () = tokio::time::sleep(site.limits.handshake_timeout) => Err(io::ErrorKind::TimedOut.into()),
+        () = holder.closing() => return None,
         // The client has sent no request yet.
-        () = part.reached(Phase::Draining) => return,
+        () = at.part.reached(Phase::Draining) => return None,
     };
-    let mut stream = match secured {
-        Ok(Some(stream)) => stream,
-        Ok(None) => return,
+    let stream = match secured {
+        Ok(stream) => stream?,
         Err(error) => {
             site.refused_clients.on_tcp(addresses.peer, &error);
             site.tally.tcp_handshakes_failed.fetch_add(1, Relaxed);
-            return;
+            return None;
         }
     };
     let tls = stream.get_ref().1;
@@ -208,52 +239,92 @@ async fn serve<S: HttpService<Body>>(
         _ => Protocol::Http1,
     };
     let peer = Peer::new(addresses, protocol, site.tally.new_id(), facts(tls));
-    let open = Arc::new(Open::new(&site.tally, peer, traffic, None));
+    let open = Arc::new(Open::new(&site.tally, peer, traffic, holder, None));
+    Some(serve_secured(stream, open, service, at))
+}
+
+fn serve_secured<S: HttpService<Body>>(
+    mut stream: Box<TlsStream<Socket>>,
+    open: Arc<Open>,
+    service: S,
+    at: TcpAddress,
+) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    let TcpAddress {
+        context,
+        alt_svc,
+        part,
+    } = at;
+    let site = &context.site;
     stream.get_mut().0.keep(open.clone());
-    let names = site.names_for(stream.get_ref().1.server_name(), addresses.local);
+    let names = site.names_for(
+        stream.get_ref().1.server_name(),
+        open.record.peer.local_address(),
+    );
     let settings = RequestSettings::new(open.clone(), &site.limits)
         .over_tcp(site.sends_interim)
         .only(names);
     let exchange = Exchange::new(service, settings, alt_svc);
-    let limits = &site.limits;
-    let record = open.record.clone();
-    let idle = idle(open, limits.idle_timeout);
-    match protocol {
-        Protocol::Http2 => serve_http2(stream, exchange, context, &record, idle, part).await,
-        _ => {
-            let version = UnsupportedVersion::default();
-            let interim = site.sends_interim.then(InterimQueue::default);
-            let exchange = exchange.refusing_version(version.clone());
-            let exchange = match interim.clone() {
-                Some(interim) => exchange.with_interim(Arc::new(interim)),
-                None => exchange,
-            };
-            let stream = Http1Stream::new(stream, version, interim);
-            let connection = http1_builder(limits).serve_connection(TokioIo::new(stream), exchange);
-            let connection = pin!(connection.with_upgrades());
-            // hyper flushes each response as a whole.
-            let send = |_: &mut Context<'_>| {};
-            let serving = run(connection, send, |it| it.graceful_shutdown(), idle, part);
-            tokio::select! {
-                () = serving => {}
-                () = record.shed() => {}
-            }
-        }
+    match open.record.peer.protocol() {
+        Protocol::Http2 => serve_http2(*stream, exchange, &context, open, part),
+        _ => serve_http1(*stream, exchange, &context, open, part),
     }
 }
 
-async fn serve_http2<S: HttpService<Body>>(
+fn serve_http1<S: HttpService<Body>>(
     stream: TlsStream<Socket>,
     exchange: Exchange<S>,
     context: &TcpContext,
-    record: &Record,
-    idle: impl Future<Output = ()>,
+    open: Arc<Open>,
     part: Part,
-) {
+) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    let limits = &context.site.limits;
+    let version = UnsupportedVersion::default();
+    let interim = context.site.sends_interim.then(InterimQueue::default);
+    let exchange = exchange.refusing_version(version.clone());
+    let exchange = match interim.clone() {
+        Some(interim) => exchange.with_interim(Arc::new(interim)),
+        None => exchange,
+    };
+    let stream = Http1Stream::new(stream, version, interim);
+    let connection = http1_builder(limits).serve_connection(TokioIo::new(stream), exchange);
+    let mut connection = Box::pin(connection.with_upgrades());
+    let record = open.record.clone();
+    let idle = idle(open, limits.idle_timeout);
+    Box::pin(async move {
+        // hyper flushes each response as a whole.
+        let send = |_: &mut Context<'_>| {};
+        let end = |it: Pin<&mut _>| {
+            hyper::server::conn::http1::UpgradeableConnection::graceful_shutdown(it)
+        };
+        tokio::select! {
+            () = run(connection.as_mut(), send, end, idle, part) => {}
+            () = record.shed() => {}
+        }
+    })
+}
+
+fn serve_http2<S: HttpService<Body>>(
+    mut stream: TlsStream<Socket>,
+    exchange: Exchange<S>,
+    context: &Arc<TcpContext>,
+    open: Arc<Open>,
+    part: Part,
+) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    let record = open.record.clone();
+    if !record.holder().grow(HTTP2_CONNECTION) {
+        return Box::pin(std::future::ready(()));
+    }
+    stream.get_mut().0.set_max_buffered(HTTP2_BUFFER);
     let executor = Executor::default();
     let held = HeldContent::default();
     let refusing = Refusing::default();
     let (stream, gatherer) = gather(stream, executor.clone(), held.clone(), refusing.clone());
+    let context = context.clone();
+    let limits = &context.site.limits;
+    gatherer.count_header_blocks(HeaderBlock::new(
+        record.holder().clone(),
+        limits.max_header_bytes,
+    ));
     let exchange = exchange.holding(held).refusing(refusing);
     let exchange = match context
         .site
@@ -265,36 +336,45 @@ async fn serve_http2<S: HttpService<Body>>(
         None => exchange,
     };
     let window = context.uploads.reserve();
-    let builder = http2(&context.site.limits, &window, executor.clone());
-    let connection = pin!(builder.serve_connection(TokioIo::new(stream), exchange));
-    let send = |cx: &mut Context<'_>| {
-        executor.pause();
-        gatherer.poll_send(cx);
-    };
-    let stalled = stalled(|| gatherer.credit(), record, &context.site.limits);
-    let serving = async {
-        run(connection, send, |it| it.graceful_shutdown(), idle, part).await;
-        gatherer.close_if_exhausted().await;
-    };
-    tokio::select! {
-        () = serving => {}
-        () = stalled => {}
-        () = record.shed() => {}
-    }
+    let builder = http2(limits, &window, executor.clone());
+    let mut connection = Box::pin(builder.serve_connection(TokioIo::new(stream), exchange));
+    let idle = idle(open, limits.idle_timeout);
+    Box::pin(async move {
+        let _window = window;
+        let send = |cx: &mut Context<'_>| {
+            executor.pause();
+            gatherer.poll_send(cx);
+        };
+        let end = |it: Pin<&mut _>| hyper::server::conn::http2::Connection::graceful_shutdown(it);
+        let stalled = stalled(|| gatherer.credit(), &record, &context.site.limits);
+        let serving = async {
+            run(connection.as_mut(), send, end, idle, part).await;
+            gatherer.close_if_exhausted().await;
+        };
+        tokio::select! {
+            () = serving => {}
+            () = stalled => {}
+            () = record.shed() => {}
+        }
+    })
 }
 
 /// Completes the TLS handshake. Returns `None` for connections that only validate a name.
+///
+/// Each step is boxed, because clients may stop in any of them, and the task would have room for all.
 async fn handshake(
     mut socket: Socket,
     context: &TcpContext,
-) -> io::Result<Option<TlsStream<Socket>>> {
-    if let Some(answer) = socket.answer_to_plain_http().await? {
+) -> io::Result<Option<Box<TlsStream<Socket>>>> {
+    let plain = Box::pin(socket.answer_to_plain_http()).await?;
+    if let Some(answer) = plain {
         socket.write_all(&answer).await?;
         socket.shutdown().await?;
         let reason = "the client sent HTTP without TLS";
         return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
     }
-    let mut start = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), socket).await?;
+    let acceptor = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), socket);
+    let mut start = Box::new(Box::pin(acceptor).await?);
     let first = start.io.take_first();
     if first.is_some_and(|records| courser_tls::offers_quic(&records)) {
         start.io.write_all(&UNSUPPORTED_EXTENSION).await?;
@@ -306,15 +386,16 @@ async fn handshake(
         let hello = start.client_hello();
         let is_challenge = hello.alpn().into_iter().flatten().eq([ACME_TLS_ALPN]);
         if is_challenge {
-            let mut stream = start.into_stream(challenge.clone()).await?;
+            let mut stream = Box::pin(start.into_stream(challenge.clone())).await?;
             stream.shutdown().await?;
             return Ok(None);
         }
     }
-    match &context.chooser {
-        Some(chooser) => chooser.accept(start, &context.tls).await.map(Some),
-        None => start.into_stream(context.tls.clone()).await.map(Some),
-    }
+    let stream = match &context.chooser {
+        Some(chooser) => Box::pin(chooser.accept(*start, &context.tls)).await?,
+        None => Box::pin(start.into_stream(context.tls.clone())).await?,
+    };
+    Ok(Some(Box::new(stream)))
 }
 
 /// The record with the fatal alert unsupported_extension (RFC 8446 §6), with which a server responds to QUIC

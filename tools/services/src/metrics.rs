@@ -391,13 +391,14 @@ impl Server {
         let help = "Connections closed because the memory limit was reached";
         let closed = sum(|it| it.closed_for_memory);
         out.counter("quic_closed_for_memory", help, closed)?;
+        let help = "Estimated memory of connections over TCP, without their requests";
+        out.gauge("tcp_memory_bytes", help, stats.tcp.memory as f64)?;
         let help = "Estimated memory of requests in progress";
         out.gauge("requests_memory_bytes", help, stats.requests_memory as f64)?;
         let help = "Requests refused because the memory limit was reached";
         let refused = stats.requests_refused_for_memory;
         out.counter("requests_refused_for_memory", help, refused)?;
-        let help =
-            "Connections closed at the memory limit because their requests held the most memory";
+        let help = "Connections closed at the memory limit because they held the most memory";
         let closed = stats.connections_closed_for_memory;
         out.counter("connections_closed_for_memory", help, closed)
     }

@@ -9,6 +9,7 @@ mod half_open;
 mod http3;
 mod idle;
 mod resident;
+mod tcp;
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -27,7 +27,8 @@ impl Scene {
             tally.new_id(),
             TlsFacts::default(),
         );
-        let open = Open::new(&tally, peer, Arc::new(Traffic::default()), None);
+        let holder = tally.holders.open_over_quic(std::net::Ipv4Addr::LOCALHOST);
+        let open = Open::new(&tally, peer, Arc::new(Traffic::default()), holder, None);
         let request = open.begin_request(1000);
         let phases = Phases::new();
         (Self { phases, tally }, open, request)

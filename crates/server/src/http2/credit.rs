@@ -21,6 +21,8 @@ pub(crate) struct Credit {
     streams: HashMap<u32, Stream>,
     /// The stream ID of the newest request.
     newest: u32,
+    /// The length of the header block that is not complete, or 0.
+    incomplete_block: u64,
     connection: i64,
     initial: i64,
     /// Total number of bytes sent in DATA frames.
@@ -55,6 +57,7 @@ impl Credit {
             sent: Frames::default(),
             streams: HashMap::new(),
             newest: 0,
+            incomplete_block: 0,
             connection: INITIAL_WINDOW,
             initial: INITIAL_WINDOW,
             data_sent: 0,
@@ -99,6 +102,11 @@ impl Credit {
     /// Returns the number of bytes sent in DATA frames.
     pub(crate) const fn data_sent(&self) -> u64 {
         self.data_sent
+    }
+
+    /// Returns the announced bytes of the header block that is not complete, or 0.
+    pub(crate) const fn incomplete_block(&self) -> u64 {
+        self.incomplete_block
     }
 
     /// Returns the stream ID of the newest request, or `None` while a frame is being sent.
@@ -149,6 +157,12 @@ impl Credit {
     }
 
     fn on_received_header(&mut self, header: FrameHeader, budgets: &mut Budgets) {
+        if matches!(header.kind, Kind::Headers | Kind::Continuation) {
+            self.incomplete_block = match header.ends_block {
+                true => 0,
+                false => self.incomplete_block + u64::from(header.len),
+            };
+        }
         match header.kind {
             // Later header sections on the same stream are trailers.
             Kind::Headers if header.stream > self.newest => {
@@ -171,7 +185,8 @@ impl Credit {
     }
 
     fn on_sent_header(&mut self, header: FrameHeader, budgets: &mut Budgets) {
-        self.is_inside_block = header.is_continued;
+        self.is_inside_block =
+            matches!(header.kind, Kind::Headers | Kind::Continuation) && !header.ends_block;
         match header.kind {
             Kind::Data => {
                 budgets.on_content(header.len);

@@ -16,6 +16,7 @@ use super::executor::Executor;
 use super::held::HeldContent;
 use super::interim::Http2Interim;
 use super::tags::{Tagger, Tags};
+use crate::limits::buffers::HeaderBlock;
 
 /// A stream that buffers written bytes until its [`Gatherer`] sends them.
 ///
@@ -44,6 +45,8 @@ pub(super) struct GatheredState<S> {
     credit: Credit,
     content: HeldContent,
     budgets: Budgets,
+    /// The memory of an incomplete header block, if it is counted.
+    block: Option<HeaderBlock>,
     /// The end of a pause of reading.
     pause: Option<Pin<Box<Sleep>>>,
     /// True once GOAWAY was buffered because a budget is exhausted.
@@ -70,6 +73,7 @@ pub(crate) fn gather<S>(
         credit: Credit::new(),
         content,
         budgets: Budgets::new(refusing),
+        block: None,
         pause: None,
         is_ended: false,
         tagger: None,
@@ -117,6 +121,11 @@ impl<S> Gatherer<S> {
         let tags = Tags::new()?;
         lock(&self.0).tagger = Some(Box::new(Tagger::new(tags.clone())));
         Some(Http2Interim::new(self.0.clone(), tags))
+    }
+
+    /// Counts the memory of header blocks that span several frames.
+    pub(crate) fn count_header_blocks(&self, block: HeaderBlock) {
+        lock(&self.0).block = Some(block);
     }
 
     /// Returns true if a response waits for credit of the client, and the number of bytes written in DATA
@@ -245,7 +254,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Gathered<S> {
         let result = Pin::new(&mut state.stream).poll_read(cx, buffer);
         let read = &buffer.filled()[before..];
         state.credit.on_received(read, &mut state.budgets);
-        if let Err(error) = state.check_budgets() {
+        let counted = match &mut state.block {
+            Some(block) => block.set_len(state.credit.incomplete_block()),
+            None => Ok(()),
+        };
+        if let Err(error) = counted.and_then(|()| state.check_budgets()) {
             buffer.set_filled(before);
             return Poll::Ready(Err(error));
         }

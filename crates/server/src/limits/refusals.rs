@@ -21,11 +21,13 @@ pub(crate) enum Refusal {
     Blocked,
     /// The server was switched to busy.
     Busy,
+    /// The memory for TCP connections is exhausted.
+    Memory,
 }
 
 /// Counts the refusals of all listeners by reason.
 #[derive(Debug, Default)]
-pub(crate) struct Counts([AtomicU64; 7]);
+pub(crate) struct Counts([AtomicU64; 8]);
 
 impl Counts {
     pub(crate) fn add(&self, refusal: Refusal) {
@@ -56,7 +58,7 @@ pub struct Refusals {
     pub blocked: u64,
     /// The server was [busy](crate::ServerHandle::set_busy).
     pub busy: u64,
-    /// The memory for QUIC connections was nearly exhausted.
+    /// The memory budget for connections was nearly exhausted.
     pub memory: u64,
     /// The queue of QUIC clients that wait to be accepted was full.
     pub waiting_room: u64,
@@ -89,6 +91,7 @@ impl Refusals {
             rate: counts.of(Refusal::Rate),
             blocked: counts.of(Refusal::Blocked),
             busy: counts.of(Refusal::Busy),
+            memory: counts.of(Refusal::Memory),
             ..Self::default()
         }
     }

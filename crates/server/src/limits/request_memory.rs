@@ -1,4 +1,4 @@
-//! Limits on the memory of requests in progress, a part of the memory budget (limit K115).
+//! Limits on the memory of connections and of requests in progress, a part of the memory budget (limit K115).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use courser_base::Mutex;
 use http::Request;
 
-/// Counts the memory of requests in progress over all protocols and listeners of a server.
+/// Counts the memory of TCP connections, and of requests in progress over all protocols and listeners of a server.
 ///
 /// Each request counts with a fixed estimate of its task, its stream and the future of the service, and with the
 /// size of its header section. A connection may hold as much as is left of three quarters of the limit. The last
@@ -33,7 +33,7 @@ pub(crate) enum MemoryDecision {
 }
 
 impl RequestMemory {
-    /// Creates the counter for the part of a memory budget that requests may use.
+    /// Creates the counter for the part of a memory budget that connections over TCP and requests may use.
     pub(crate) fn of_budget(budget: u64) -> Self {
         Self {
             limit: budget / REQUESTS_PART,
@@ -42,9 +42,14 @@ impl RequestMemory {
         }
     }
 
-    /// Returns the number of bytes that requests may hold.
+    /// Returns the number of bytes that connections over TCP and requests may hold.
     pub(crate) const fn limit(&self) -> u64 {
         self.limit
+    }
+
+    /// Returns the part of the limit that few connections may fill.
+    pub(crate) const fn shared(&self) -> u64 {
+        self.limit / 4 * 3
     }
 
     /// Returns the counter of held bytes.
@@ -62,7 +67,7 @@ impl RequestMemory {
     ) -> MemoryDecision {
         let before = self.used.fetch_add(cost, Relaxed);
         let used = before.saturating_add(cost);
-        let shared = self.limit / 4 * 3;
+        let shared = self.shared();
         if held.saturating_add(cost) <= shared.saturating_sub(before) {
             return MemoryDecision::Admit;
         }
@@ -75,6 +80,31 @@ impl RequestMemory {
         }
         self.release(cost);
         MemoryDecision::Refuse
+    }
+
+    /// Takes bytes for a connection itself, from the three quarters of the memory that connections may fill.
+    pub(crate) fn take_shared(&self, bytes: u64) -> bool {
+        self.take_below(self.shared(), bytes)
+    }
+
+    /// Takes bytes for a connection itself, from the first half of the reserve.
+    pub(crate) fn take_reserved(&self, bytes: u64) -> bool {
+        self.take_below(self.limit / 8 * 7, bytes)
+    }
+
+    /// Counts bytes that are held already. Returns false if memory is short.
+    pub(crate) fn hold(&self, bytes: u64) -> bool {
+        let before = self.used.fetch_add(bytes, Relaxed);
+        before.saturating_add(bytes) <= self.shared()
+    }
+
+    fn take_below(&self, limit: u64, bytes: u64) -> bool {
+        let before = self.used.fetch_add(bytes, Relaxed);
+        let fits = before.saturating_add(bytes) <= limit;
+        if !fits {
+            self.release(bytes);
+        }
+        fits
     }
 
     /// Returns bytes that were taken.
@@ -119,7 +149,7 @@ pub(crate) fn burden(held: u64, ended: u64) -> u64 {
     u64::try_from(burden).unwrap_or(held)
 }
 
-/// Divisor of the memory budget that yields the limit of requests in progress (limit K115).
+/// Divisor of the memory budget that yields the limit of connections over TCP and requests (limit K115).
 const REQUESTS_PART: u64 = 2;
 
 /// Memory of a request with an empty header section: `courser serve` needs 8 KiB for each request of a large

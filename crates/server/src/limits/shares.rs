@@ -12,8 +12,8 @@ use super::refusals::Refusal;
 ///
 /// A source is admitted while it holds less than a multiple of the connections left. No source is limited while
 /// the server is idle, and the more sources there are, the smaller is the share of each. A single address can
-/// hold three quarters of all connections and a single network seven eighths, so that one source never excludes
-/// another.
+/// hold three quarters of all connections, and networks, sites and allocations hold more
+/// ([`Source::shares`]), so that one source never excludes another.
 ///
 /// An unvalidated address may be forged. Unvalidated clients are counted together with all clients of the
 /// claimed address. Validated clients are counted without the unvalidated ones, so that forged packets do not
@@ -38,7 +38,7 @@ struct Table {
 #[derive(Debug, Default)]
 struct Counts {
     open: usize,
-    /// Connections by source; at most two entries for each open connection.
+    /// Connections by source; at most four entries for each open connection.
     held: HashMap<Source, usize>,
 }
 
@@ -122,12 +122,11 @@ impl Shares {
         left: usize,
         held: impl Fn(Source) -> usize,
     ) -> Result<(), Refusal> {
-        let sources = sources(address);
-        if held(sources[0].0) >= self.max_per_address {
+        if held(Source::host(address)) >= self.max_per_address {
             return Err(Refusal::Address);
         }
-        let is_over = |&(source, multiple)| held(source) >= left.saturating_mul(multiple);
-        match sources.iter().any(is_over) {
+        let is_over = |(source, multiple)| held(source) >= left.saturating_mul(multiple);
+        match Source::shares(address).any(is_over) {
             true => Err(Refusal::Share),
             false => Ok(()),
         }
@@ -154,14 +153,14 @@ impl Counts {
 
     fn add(&mut self, address: ScopedIp) {
         self.open += 1;
-        for (source, _) in sources(address) {
+        for (source, _) in Source::shares(address) {
             *self.held.entry(source).or_default() += 1;
         }
     }
 
     fn remove(&mut self, address: ScopedIp) {
         self.open = self.open.saturating_sub(1);
-        for (source, _) in sources(address) {
+        for (source, _) in Source::shares(address) {
             if let Some(held) = self.held.get_mut(&source) {
                 *held -= 1;
                 if *held == 0 {
@@ -202,19 +201,6 @@ impl Drop for Share {
     }
 }
 
-/// Returns the address and the network to which a connection counts, each with the multiple of the connections
-/// left that it may hold.
-fn sources(address: ScopedIp) -> [(Source, usize); 2] {
-    [
-        (Source::host(address), ADDRESS_MULTIPLE),
-        (Source::network(address), NETWORK_MULTIPLE),
-    ]
-}
-
-/// Multiple of the connections left that one address may hold.
-const ADDRESS_MULTIPLE: usize = 3;
-/// Multiple of the connections left that one network may hold.
-const NETWORK_MULTIPLE: usize = 7;
 /// Divisor of all connections that yields the part for unvalidated clients (limit K257).
 const UNVALIDATED_PART: usize = 2;
 
@@ -269,6 +255,50 @@ mod tests {
             .collect();
         assert_eq!(held.len(), 875);
         assert!(!fill(&shares, "198.51.100.1").is_empty());
+    }
+
+    /// Takes as many connections as these networks may hold, in turns.
+    fn fill_all(shares: &Arc<Shares>, addresses: impl Iterator<Item = String>) -> Vec<Share> {
+        let addresses: Vec<String> = addresses.collect();
+        let mut held: Vec<Share> = Vec::new();
+        loop {
+            let before = held.len();
+            held.extend(addresses.iter().flat_map(|it| fill(shares, it)));
+            if held.len() == before {
+                return held;
+            }
+        }
+    }
+
+    /// Attack A245: a tunnel broker or hosting provider gives a customer 256 networks.
+    #[test]
+    fn networks_of_one_ipv6_site_leave_a_twelfth_to_others() {
+        let shares = shares(20_000);
+        let networks = (0..256).map(|it| format!("2001:db8:0:{:x}::1", it << 8));
+        let held = fill_all(&shares, networks);
+        assert_eq!(held.len(), 18_334);
+        let others = (0..256).map(|it| format!("2001:db9:{it:x}::1"));
+        assert!(fill_all(&shares, others).len() >= 1000, "5 %");
+    }
+
+    #[test]
+    fn sites_of_one_ipv6_allocation_leave_a_sixteenth_to_others() {
+        let shares = shares(20_000);
+        let sites = (0..1024).map(|it| format!("2001:db8:{it:x}::1"));
+        let held = fill_all(&shares, sites);
+        assert_eq!(held.len(), 18_750);
+        let others = (0..256).map(|it| format!("2001:{it:x}::1"));
+        assert!(fill_all(&shares, others).len() >= 1000, "5 %");
+    }
+
+    #[test]
+    fn networks_of_one_ipv4_site_leave_a_twelfth_to_others() {
+        let shares = shares(20_000);
+        let networks = (0..=255).map(|it| format!("192.0.{it}.1"));
+        let held = fill_all(&shares, networks);
+        assert_eq!(held.len(), 18_334);
+        let others = (0..=255).map(|it| format!("198.{it}.0.1"));
+        assert!(fill_all(&shares, others).len() >= 1000, "5 %");
     }
 
     #[test]

@@ -161,6 +161,9 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
             if let Some(interim) = interim {
                 interim.end();
             }
+            if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+                in_flight.on_upgrade();
+            }
             if let Some(alt_svc) = alt_svc
                 && !response.headers().contains_key(ALT_SVC)
             {

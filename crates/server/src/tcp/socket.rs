@@ -11,6 +11,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 
+use crate::limits::buffers::{BLOCKED, ReadBuffers};
+use crate::limits::holders::Holder;
 use crate::limits::read_monitor::ReaderPace;
 use crate::limits::shares::Share;
 use crate::tally::{Open, Tally, Traffic};
@@ -19,7 +21,8 @@ mod plain_http;
 
 struct Stalled {
     since: Instant,
-    end: Pin<Box<Sleep>>,
+    /// The time limit, if there is one.
+    end: Option<Pin<Box<Sleep>>>,
 }
 
 /// The socket of a connection, including after an upgrade, when the user owns it.
@@ -40,6 +43,7 @@ pub(crate) struct Socket {
     open: Option<Arc<Open>>,
     /// The first bytes read, until they are taken or exceed [`MAX_FIRST`].
     first: Option<Vec<u8>>,
+    buffers: ReadBuffers,
 }
 
 impl Socket {
@@ -49,6 +53,7 @@ impl Socket {
         cut: Pin<Box<dyn Future<Output = ()> + Send>>,
         pace: ReaderPace,
         share: Share,
+        buffers: ReadBuffers,
     ) -> Self {
         Self {
             stream,
@@ -62,6 +67,7 @@ impl Socket {
             _share: share,
             open: None,
             first: Some(Vec::new()),
+            buffers,
         }
     }
 
@@ -77,6 +83,16 @@ impl Socket {
 
     pub(crate) fn traffic(&self) -> &Arc<Traffic> {
         &self.traffic
+    }
+
+    /// Returns the memory of the connection.
+    pub(crate) fn holder(&self) -> &Arc<Holder> {
+        self.buffers.holder()
+    }
+
+    /// Sets the largest number of received bytes that the protocol buffers.
+    pub(crate) fn set_max_buffered(&mut self, bytes: u64) {
+        self.buffers.set_max(bytes);
     }
 
     /// Returns an error once the server aborts its connections or blocks the address.
@@ -109,14 +125,19 @@ impl Socket {
 
     /// Returns `Ready` when the peer has read nothing for too long, or reads too slowly.
     fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(longest_pause) = self.pace.remaining() else {
-            return Poll::Pending;
-        };
-        let stalled = self.stalled.get_or_insert_with(|| Stalled {
-            since: Instant::now(),
-            end: Box::pin(tokio::time::sleep(longest_pause)),
+        let longest_pause = self.pace.remaining();
+        let holder = self.buffers.holder();
+        let stalled = self.stalled.get_or_insert_with(|| {
+            holder.hold(BLOCKED);
+            Stalled {
+                since: Instant::now(),
+                end: longest_pause.map(|pause| Box::pin(tokio::time::sleep(pause))),
+            }
         });
-        stalled.end.as_mut().poll(cx)
+        match &mut stalled.end {
+            Some(end) => end.as_mut().poll(cx),
+            None => Poll::Pending,
+        }
     }
 
     fn on_written(
@@ -132,8 +153,13 @@ impl Socket {
             }
             Poll::Ready(Ok(written)) => {
                 let written = *written as u64;
-                let stalled = self.stalled.take();
-                let waited = stalled.map_or(Duration::ZERO, |stalled| stalled.since.elapsed());
+                let waited = match self.stalled.take() {
+                    Some(stalled) => {
+                        self.buffers.holder().shrink(BLOCKED);
+                        stalled.since.elapsed()
+                    }
+                    None => Duration::ZERO,
+                };
                 if let Some(arrears) = &mut self.pace.arrears {
                     arrears.on_taken(written, waited);
                 }
@@ -163,7 +189,9 @@ impl AsyncRead for Socket {
         }
         let read = (buffer.filled().len() - before) as u64;
         self.tally.tcp_received.fetch_add(read, Relaxed);
-        self.traffic.received.fetch_add(read, Relaxed);
+        let waiting = self.traffic.on_received(read);
+        let copied = self.first.as_ref().map_or(0, Vec::len) as u64;
+        self.buffers.on_waiting(waiting + copied)?;
         result
     }
 }

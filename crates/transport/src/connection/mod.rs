@@ -38,6 +38,7 @@ mod versions;
 mod watchdog;
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -85,6 +86,12 @@ impl Connection {
     /// Returns the side of the connection: client or server.
     pub fn side(&self) -> Side {
         self.parts.handshake.side()
+    }
+
+    /// Returns true if the connection is open, and this address of the peer is the one in use and validated.
+    pub(crate) fn has_validated(&self, peer: SocketAddr) -> bool {
+        let path = self.parts.paths.active();
+        self.life.is_open() && path.is_validated() && path.tuple().peer == peer
     }
 
     /// Returns true until the handshake is complete.

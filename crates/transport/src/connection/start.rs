@@ -21,7 +21,7 @@ use crate::acknowledger::{Acknowledger, Promise};
 use crate::cid::{ACTIVE_CONNECTION_ID_LIMIT, ConnectionIdRotation, ConnectionIds};
 use crate::config::{ClientConfig, ServerConfig, TransportConfig};
 use crate::datagram::Datagrams;
-use crate::flow::WindowBudget;
+use crate::flow::{Draw, WindowBudget};
 use crate::handshake::{Beginning, Handshake, HandshakeIds, Negotiation, Restart, server_at};
 use crate::path::paths::{Paths, PeerMoves};
 use crate::path::{Path, Place};
@@ -226,7 +226,7 @@ fn assemble(
     }
     let hash_key = origin.rng.array();
     let mut streams = Streams::new(side, config.streams(), origin.pool, hash_key);
-    streams.draw_from(origin.budget);
+    streams.draw_from(Draw::new(origin.budget, origin.place.tuple.peer));
     let start = Start {
         side,
         original_destination: first.original,

@@ -14,6 +14,9 @@ pub struct Arrived {
     pub ecn: Ecn,
     /// True if another shard has forwarded it.
     pub is_handed_on: bool,
+    /// True if its network sends too much, so that it is dropped unless it belongs to a connection at its
+    /// validated address (limit K117).
+    pub is_over_share: bool,
 }
 
 impl Arrived {

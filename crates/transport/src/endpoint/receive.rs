@@ -5,6 +5,7 @@ use std::slice::ChunksMut;
 use courser_base::{Ecn, FourTuple, Time};
 use courser_wire::packet::{self, Packet, PacketError, PacketKind, version_negotiation};
 
+use super::admission::Admitted;
 use super::arrived::Arrived;
 use super::router::Found;
 use super::router::owner::Owner;
@@ -64,15 +65,18 @@ impl Endpoint {
         meta: &ReceiveMeta,
     ) {
         let count = buffer.len().div_ceil(meta.segment_size.max(1)) as u64;
-        if !self.admission.admit_datagrams(now, meta.path.peer, count) {
-            return;
-        }
+        let is_over_share = match self.admission.admit_datagrams(now, meta.path.peer, count) {
+            Admitted::All => false,
+            Admitted::OfConnections => true,
+            Admitted::None => return,
+        };
         let arrived = Arrived {
             now,
             path: meta.path,
             socket,
             ecn: meta.ecn,
             is_handed_on: false,
+            is_over_share,
         };
         self.handle_batch(arrived, buffer, meta.segment_size);
     }
@@ -100,6 +104,10 @@ impl Endpoint {
         batch: &mut Option<ConnectionHandle>,
     ) {
         for datagram in datagrams {
+            if arrived.is_over_share && !self.is_of_connection(&arrived, datagram) {
+                self.admission.on_over_share();
+                continue;
+            }
             let owner = self.handle_datagram(&arrived, datagram);
             if owner.is_some() && owner != *batch {
                 let ended = std::mem::replace(batch, owner);
@@ -111,7 +119,8 @@ impl Endpoint {
     }
 
     /// Records whether the socket still has datagrams after a turn. While it is never empty, the
-    /// datagrams of a network that sends more than all others together are dropped (limit K117).
+    /// datagrams of a network that sends more than all others together are dropped, except those of
+    /// connections at their validated addresses (limit K117).
     pub fn on_socket_read(&mut self, now: Time, has_more: bool) {
         self.admission.on_socket_read(now, has_more);
     }
@@ -129,6 +138,29 @@ impl Endpoint {
             let is_crowded = connection.datagrams().take_crowded();
             self.is_crowded |= is_crowded;
             self.mark_ready(handle);
+        }
+    }
+
+    /// Returns true if a datagram belongs to a connection and comes from its validated address. A forged one would
+    /// need both the address and an ID of the connection.
+    #[cold]
+    fn is_of_connection(&mut self, arrived: &Arrived, datagram: &[u8]) -> bool {
+        let cid_len = self.router.ids().length();
+        let accepts_cleared = self.config.grease_quic_bit;
+        let decoded = packet::decode_greased(datagram, 0, cid_len, accepts_cleared);
+        let Ok(packet) = decoded else {
+            return false;
+        };
+        match self.router.find(&packet, &arrived.path) {
+            Found::Owner(Owner::Connection(handle)) => {
+                let connection = self.connection_mut(handle);
+                connection.is_some_and(|it| it.has_validated(arrived.path.peer))
+            }
+            // Another shard checks it again.
+            Found::NoOwner => {
+                !arrived.is_handed_on && self.may_be_elsewhere(&packet, &arrived.path)
+            }
+            Found::Owner(Owner::Waiting(_)) | Found::Foreign => false,
         }
     }
 

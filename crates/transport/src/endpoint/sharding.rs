@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use courser_base::Time;
+use courser_base::{FourTuple, Time};
 use courser_wire::packet::{Packet, PacketKind};
 
 use super::Endpoint;
@@ -104,6 +104,13 @@ impl Endpoint {
                 .or_else(|| self.router.shard_of(packet)),
         });
         self.shard.forward(to, arrived, datagram)
+    }
+
+    /// Returns true if another shard may have a connection with the ID of this packet.
+    pub(super) fn may_be_elsewhere(&self, packet: &Packet, path: &FourTuple) -> bool {
+        let is_chosen_by_client = matches!(packet.kind, PacketKind::Initial | PacketKind::ZeroRtt);
+        self.router.find_elsewhere(packet, path).is_some()
+            || (!is_chosen_by_client && self.router.shard_of(packet).is_some())
     }
 
     /// Forwards an Initial packet that is not the first one of a new client.

@@ -35,7 +35,7 @@ pub struct EndpointStats {
     /// Datagrams of blocked addresses.
     pub datagrams_blocked: u64,
     /// Datagrams dropped because their network sent more than all others together while the
-    /// endpoint could not keep up.
+    /// endpoint could not keep up, and because they did not belong to a connection.
     pub datagrams_over_share: u64,
     /// Connections closed because their peer's address was blocked.
     pub closed_for_block: u64,

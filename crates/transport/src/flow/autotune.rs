@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use courser_base::Time;
 
-use super::window_budget::{Draw, WindowBudget};
+use super::window_budget::Draw;
 
 ///The size of a receive window. It doubles while the window limits the sender, as far as the budget for
 /// growth allows.
@@ -29,7 +29,7 @@ pub(super) struct Autotune {
     /// The arrival of bytes, in any order.
     arrivals: Arrivals,
     /// The budget for growth. `None` for a stream, which its connection's window bounds.
-    draw: Option<Draw>,
+    draw: Option<Box<Draw>>,
 }
 
 /// Measures how long an eighth of the window takes to arrive.
@@ -56,12 +56,13 @@ impl Autotune {
     }
 
     /// Takes the memory for further growth from a budget.
-    pub(super) fn draw_from(&mut self, budget: WindowBudget) {
-        self.draw = Some(Draw::new(budget));
+    pub(super) fn draw_from(&mut self, draw: Draw) {
+        self.draw = Some(Box::new(draw));
     }
 
     /// Sets the size, and ends its growth.
     pub(super) fn set_window(&mut self, window: u64) {
+        self.draw = None;
         (self.window, self.max) = (window, window);
     }
 
@@ -124,12 +125,16 @@ impl Autotune {
     /// Considers growth after at least a [step](Self::step) was consumed, when more credit is about
     /// to be announced. `keeps_up` means that the application leaves few readable bytes.
     pub(super) fn on_consumed(&mut self, now: Time, rtt: Duration, consumed: u64, keeps_up: bool) {
+        if let Some(draw) = &mut self.draw {
+            // A window that was idle may have lost its growth. Credit that was announced stays.
+            self.window -= draw.on_used(now);
+        }
         self.consumed += consumed;
         let latest = self.arrivals.latest.take();
         let has_arrived = latest.is_some_and(|eighth| eighth * 2 < rtt);
         let is_part = self.consumed >= self.part();
         if keeps_up && has_arrived || is_part && self.is_consumed_fast(now, rtt) {
-            self.double();
+            self.double(now);
         } else if !is_part {
             return;
         }
@@ -148,16 +153,16 @@ impl Autotune {
     /// Considers growth while nothing can be consumed because a packet was lost, and more and more
     /// bytes arrive behind it. An eighth per round trip is enough to grow: a lost retransmission
     /// takes another round trip, and another passes until new credit reaches the sender.
-    pub(super) fn on_stalled(&mut self, rtt: Duration) {
+    pub(super) fn on_stalled(&mut self, now: Time, rtt: Duration) {
         let latest = self.arrivals.latest.take();
         if latest.is_some_and(|eighth| eighth < rtt) {
-            self.double();
+            self.double(now);
         }
     }
 
-    fn double(&mut self) {
+    fn double(&mut self, now: Time) {
         let growth = self.window.min(self.max - self.window);
-        let granted = self.draw.as_mut().map(|draw| draw.take(growth));
+        let granted = self.draw.as_mut().map(|draw| draw.take(now, growth));
         self.window += granted.unwrap_or(growth);
     }
 }

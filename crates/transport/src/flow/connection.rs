@@ -5,7 +5,7 @@ use std::time::Duration;
 use courser_base::Time;
 use courser_wire::frame::{DataBlocked, MaxData};
 
-use super::{ReceiveWindow, SendLimit, WindowBudget, fits_control_frame};
+use super::{Draw, ReceiveWindow, SendLimit, fits_control_frame};
 use crate::build::packet_builder::PacketBuilder;
 use crate::space::sent::SentFrame;
 
@@ -38,8 +38,8 @@ impl ConnectionFlow {
     }
 
     /// Takes the memory for growth of the receive window from a shared budget.
-    pub(crate) fn draw_from(&mut self, budget: WindowBudget) {
-        self.receive.draw_from(budget);
+    pub(crate) fn draw_from(&mut self, draw: Draw) {
+        self.receive.draw_from(draw);
     }
 
     #[inline]

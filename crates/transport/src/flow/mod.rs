@@ -15,9 +15,7 @@ use crate::build::packet_builder::PacketBuilder;
 pub(crate) use connection::ConnectionFlow;
 pub(crate) use receive_window::ReceiveWindow;
 pub(crate) use send_limit::SendLimit;
-#[cfg(test)]
-pub(crate) use window_budget::Draw;
-pub(crate) use window_budget::WindowBudget;
+pub(crate) use window_budget::{Draw, WindowBudget};
 
 /// Returns true if any control frame of streams and flow control fits into a packet.
 pub(crate) fn fits_control_frame(packet: &PacketBuilder<'_>) -> bool {

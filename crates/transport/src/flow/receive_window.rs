@@ -6,7 +6,7 @@ use courser_base::Time;
 use courser_wire::MAX_VARINT;
 
 use super::autotune::Autotune;
-use super::window_budget::WindowBudget;
+use super::window_budget::Draw;
 use crate::error::TransportError;
 
 /// Credit that we granted the peer for one stream or for the connection. RFC 9000 §4.1.
@@ -51,8 +51,8 @@ impl ReceiveWindow {
     }
 
     /// Draws further growth from a budget.
-    pub(crate) fn draw_from(&mut self, budget: WindowBudget) {
-        self.autotune.draw_from(budget);
+    pub(crate) fn draw_from(&mut self, draw: Draw) {
+        self.autotune.draw_from(draw);
     }
 
     /// Fixes the size of the window. Credit that was announced stays (RFC 9000 §4.1).
@@ -194,7 +194,7 @@ impl ReceiveWindow {
             self.raise();
         } else if self.is_stalled() {
             let before = self.autotune.window();
-            self.autotune.on_stalled(rtt);
+            self.autotune.on_stalled(now, rtt);
             if self.autotune.window() > before {
                 self.raise();
             }

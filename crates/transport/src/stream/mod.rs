@@ -57,7 +57,7 @@ use self::limits::StreamLimits;
 use self::receive::ReceiveLimits;
 use self::send_queues::SendQueues;
 use self::table::Table;
-use crate::flow::{ConnectionFlow, WindowBudget};
+use crate::flow::{ConnectionFlow, Draw};
 
 /// All streams of one connection, with its flow control and its limits on streams.
 #[derive(Debug)]
@@ -174,8 +174,8 @@ impl Streams {
     }
 
     /// Takes the memory for growth of the connection's window from a shared budget.
-    pub(crate) fn draw_from(&mut self, budget: WindowBudget) {
-        self.flow.draw_from(budget);
+    pub(crate) fn draw_from(&mut self, draw: Draw) {
+        self.flow.draw_from(draw);
     }
 
     /// Sets the limits of the peer. Before, no stream can be opened and no data sent.

@@ -219,12 +219,13 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "no_quic", help_heading = "Protocols")]
     pub(crate) no_capacity_rise: bool,
 
-    /// Memory that QUIC connections may hold for their clients [default: a quarter of the machine's]
+    /// Memory that connections may hold for their clients [default: a quarter of the machine's]
     ///
     /// At least 1 MiB, for each address. With a limit (cgroup, ulimit -v or -d), the default is a quarter
-    /// of it. Unacknowledged and unread bytes, datagrams and handshakes count. When memory runs short,
-    /// the server reads responses later, stops growing windows and refuses clients. In the end it closes
-    /// the connection that holds the most memory for the least progress.
+    /// of it. Unacknowledged and unread bytes, datagrams and handshakes count. Half of it is for connections
+    /// over TCP, with what they have received and not processed, and for requests in progress. When memory
+    /// runs short, the server reads responses later, stops growing windows and refuses clients. In the end it
+    /// closes the connection that holds the most memory for the least progress.
     #[arg(long, value_name = "SIZE", value_parser = parse_memory, help_heading = "Protocols")]
     pub(crate) memory: Option<u64>,
 
@@ -301,7 +302,8 @@ pub(crate) struct Arguments {
 pub(crate) struct LimitArguments {
     /// Maximum number of connections over TCP, and the same number over QUIC
     ///
-    /// The limit applies to each --listen address. A connection over TCP needs a file descriptor.
+    /// The limit applies to each --listen address. A connection over TCP needs a file descriptor, and at least
+    /// 28 KiB of three eighths of --memory: with little memory, fewer are accepted.
     #[arg(long, value_name = "N", default_value = "20000", value_parser = at_least_one())]
     pub(crate) max_connections: u32,
 
@@ -314,7 +316,8 @@ pub(crate) struct LimitArguments {
 
     /// Maximum number of new connections per second from one address, over TCP and over QUIC
     ///
-    /// A network (/24, or /56 of IPv6) may open four times as many. No limit by default.
+    /// A network (/24, or /56 of IPv6) may open four times as many, a site (/16, or /48 of IPv6) 16 times, and
+    /// an allocation (/32 of IPv6) 64 times. No limit by default.
     #[arg(long, value_name = "N", value_parser = rate(1))]
     pub(crate) connection_rate: Option<u32>,
 

@@ -78,9 +78,9 @@ fn of_server(handle: &ServerHandle, stats: &ServerStats) -> Vec<LimitUsage> {
         unit: "connections",
     });
     limits.push(LimitUsage {
-        name: "memory of requests in progress".to_owned(),
+        name: "memory of connections over TCP and of requests in progress".to_owned(),
         label: "K115",
-        used: stats.requests_memory,
+        used: stats.requests_memory + stats.tcp.memory,
         most: stats.requests_memory_limit,
         unit: "bytes",
     });

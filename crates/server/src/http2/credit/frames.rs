@@ -42,8 +42,8 @@ pub(super) struct FrameHeader {
     pub(super) len: u32,
     pub(super) stream: u32,
     pub(super) ends_stream: bool,
-    /// True for HEADERS and CONTINUATION frames that further CONTINUATION frames must follow.
-    pub(super) is_continued: bool,
+    /// True if a header block ends with this frame.
+    pub(super) ends_block: bool,
 }
 
 /// The frame types that are distinguished.
@@ -183,8 +183,7 @@ impl Frames {
             len,
             stream,
             ends_stream: matches!(kind, Kind::Data | Kind::Headers) && flags & END_STREAM != 0,
-            is_continued: matches!(kind, Kind::Headers | Kind::Continuation)
-                && flags & END_HEADERS == 0,
+            ends_block: flags & END_HEADERS != 0,
         }
     }
 }

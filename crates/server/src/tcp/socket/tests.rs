@@ -3,6 +3,8 @@ use tokio::net::TcpListener;
 
 use super::*;
 use crate::limits::Limits;
+use crate::limits::buffers::CONNECTION;
+use crate::limits::holders::Holders;
 use crate::limits::read_monitor::{Arrears, ReadRate};
 use crate::limits::shares::Shares;
 use crate::phase::{Phase, Phases};
@@ -26,7 +28,10 @@ async fn pair_with(phases: &Phases, pace: ReaderPace) -> (Socket, TcpStream) {
     let share = shares.take(address.ip(), true).expect("a free share");
     let (stream, _) = accepted.expect("a connection");
     let cut = phases.part().will_reach(Phase::Cut);
-    let socket = Socket::new(stream, Arc::default(), cut, pace, share);
+    let holders = Holders::of_budget(1 << 30);
+    let holder = holders.open(address.ip(), CONNECTION).expect("room");
+    let buffers = ReadBuffers::new(holder, 65_536);
+    let socket = Socket::new(stream, Arc::default(), cut, pace, share, buffers);
     (socket, peer.expect("a connection"))
 }
 

@@ -140,7 +140,7 @@ mod tests {
         assert!(claim.extend(300));
         assert_eq!(counts(&shared, 1), (1, 1500, 1));
         assert_eq!(counts(&shared, 0), (0, 0, 0));
-        assert_eq!(totals(&shared), (1, 1500, 1, 2));
+        assert_eq!(totals(&shared), (1, 1500, 1, 3));
         drop(claim);
         assert_eq!(counts(&shared, 1), (0, 0, 0));
         assert_eq!(totals(&shared), (0, 0, 0, 0));
@@ -151,7 +151,7 @@ mod tests {
         let shared = Shared::of_test(2);
         let claim = Claim::new(shared.clone(), shard(0), client(), 1200).accepted(Time::ZERO);
         assert_eq!(counts(&shared, 0), (0, 0, 1));
-        assert_eq!(totals(&shared), (0, 0, 1, 2));
+        assert_eq!(totals(&shared), (0, 0, 1, 3));
         drop(claim);
         assert_eq!(counts(&shared, 0), (0, 0, 0));
         assert_eq!(totals(&shared), (0, 0, 0, 0));

@@ -8,7 +8,7 @@ use courser_base::{ScopedIp, Source, Time};
 use crate::hasher::KeyedState;
 
 /// Limits the connections that one [`Source`] opens per second: a host to the rate itself, a network to four
-/// times the rate.
+/// times the rate, a site to sixteen times and an allocation to 64 times the rate.
 ///
 /// Each source may open one second's worth at once. Clients with a validated address are counted
 /// separately from others, whose addresses may be forged. The table has a fixed size; when it is
@@ -46,8 +46,8 @@ impl CreationLimiter {
         now: Time,
     ) -> bool {
         let address = address.into();
-        let mut paid = [Time::ZERO; 2];
-        for ((source, rate), paid) in rates(address, rate).into_iter().zip(&mut paid) {
+        let mut paid = [Time::ZERO; 4];
+        for ((source, rate), paid) in rates(address, rate).zip(&mut paid) {
             let entry = self.entry(source, is_validated);
             let Some(cost) = cost(rate) else {
                 return false;
@@ -57,7 +57,7 @@ impl CreationLimiter {
                 return false;
             }
         }
-        for ((source, _), paid_at) in rates(address, rate).into_iter().zip(paid) {
+        for ((source, _), paid_at) in rates(address, rate).zip(paid) {
             self.entry(source, is_validated).paid_at = paid_at;
         }
         true
@@ -95,14 +95,15 @@ impl CreationLimiter {
 }
 
 /// Returns the sources that a client counts towards, each with its rate.
-fn rates(address: ScopedIp, rate: u32) -> [(Source, u32); 2] {
-    [
-        (Source::host(address), rate),
-        (
-            Source::network(address),
-            rate.saturating_mul(NETWORK_MULTIPLE),
-        ),
-    ]
+fn rates(address: ScopedIp, rate: u32) -> impl Iterator<Item = (Source, u32)> {
+    let sources = [
+        Some(Source::host(address)),
+        Some(Source::network(address)),
+        Some(Source::site(address)),
+        Source::allocation(address),
+    ];
+    let rates = std::iter::successors(Some(rate), |rate| Some(rate.saturating_mul(LEVEL_MULTIPLE)));
+    sources.into_iter().flatten().zip(rates)
 }
 
 fn cost(rate: u32) -> Option<Duration> {
@@ -111,8 +112,9 @@ fn cost(rate: u32) -> Option<Duration> {
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Rate of a network, in multiples of the rate of an address (limit K102).
-const NETWORK_MULTIPLE: u32 = 4;
+/// Rate of a network, in multiples of the rate of an address; also that of a site in multiples of that of a network,
+/// and that of an allocation in multiples of that of a site (limit K102).
+const LEVEL_MULTIPLE: u32 = 4;
 
 /// Sets of the table, and entries of a set (limit K102): each source has two possible entries, each of
 /// 16 bytes.
@@ -156,6 +158,24 @@ mod tests {
             .sum();
         assert_eq!(of_network, 40);
         assert_eq!(burst(&mut limiter, [192, 0, 3, 1], 1000), 10);
+    }
+
+    #[test]
+    fn sites_and_allocations_get_multiples_of_the_rate_of_an_address() {
+        let mut limiter = limiter();
+        let of_site: usize = (0..=255)
+            .map(|network| burst(&mut limiter, [192, 0, network, 1], 1000))
+            .sum();
+        assert_eq!(of_site, 160);
+        let mut allowed = |site: u16, network: u16| {
+            let address = std::net::Ipv6Addr::new(0x2001, 0xdb8, site, network << 8, 0, 0, 0, 1);
+            let allowed = |_: &i32| limiter.allow(address, true, 10, at(1000));
+            (0..20).filter(allowed).count()
+        };
+        let of_site: usize = (0..256).map(|network| allowed(0, network)).sum();
+        assert_eq!(of_site, 160);
+        let of_allocation: usize = (1..256).map(|site| allowed(site, 0)).sum();
+        assert_eq!(of_site + of_allocation, 640);
     }
 
     #[test]

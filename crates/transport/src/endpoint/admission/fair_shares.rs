@@ -34,7 +34,7 @@ pub struct Amounts {
 /// addresses do not reduce the share of the owner of the address.
 #[derive(Clone, Debug)]
 pub struct FairShares {
-    /// The amounts held; at most two entries for each handshake in progress.
+    /// The amounts held; at most four entries for each handshake in progress.
     held: HashMap<(Source, bool), Amounts, KeyedState>,
 }
 
@@ -46,20 +46,18 @@ impl FairShares {
         }
     }
 
-    /// Returns true if the client's address or network already holds its share of `left`, in any
+    /// Returns true if the client's address or one of its networks already holds its share of `left`, in any
     /// amount.
     pub fn are_used_up(&self, claimant: Claimant, left: Amounts) -> bool {
-        sources(claimant.address)
-            .into_iter()
-            .any(|(source, multiple)| {
-                let held = self.held_by(source, claimant.is_validated);
-                held.waiting >= left.waiting.max(1).saturating_mul(multiple)
-                    || held.bytes > left.bytes.saturating_mul(multiple)
-                    || held.handshaking >= left.handshaking.max(1).saturating_mul(multiple)
-            })
+        Source::shares(claimant.address).any(|(source, multiple)| {
+            let held = self.held_by(source, claimant.is_validated);
+            held.waiting >= left.waiting.max(1).saturating_mul(multiple)
+                || held.bytes > left.bytes.saturating_mul(multiple)
+                || held.handshaking >= left.handshaking.max(1).saturating_mul(multiple)
+        })
     }
 
-    /// Returns true if the client's address or network holds its share of handshakes of accepted
+    /// Returns true if the client's address or one of its networks holds its share of handshakes of accepted
     /// clients, of which `left` are left.
     pub fn are_handshakes_used_up(&self, claimant: Claimant, left: usize) -> bool {
         let unlimited = Amounts {
@@ -70,15 +68,13 @@ impl FairShares {
         self.are_used_up(claimant, unlimited)
     }
 
-    /// Returns true if the client's address or network would exceed its share with `more` bytes,
+    /// Returns true if the client's address or one of its networks would exceed its share with `more` bytes,
     /// with `left` bytes left afterwards.
     pub fn are_bytes_used_up(&self, claimant: Claimant, more: usize, left: usize) -> bool {
-        sources(claimant.address)
-            .into_iter()
-            .any(|(source, multiple)| {
-                let held = self.held_by(source, claimant.is_validated).bytes + more;
-                held > left.saturating_mul(multiple)
-            })
+        Source::shares(claimant.address).any(|(source, multiple)| {
+            let held = self.held_by(source, claimant.is_validated).bytes + more;
+            held > left.saturating_mul(multiple)
+        })
     }
 
     /// Returns the amounts that a source holds. Unvalidated clients are counted together with all others
@@ -100,7 +96,7 @@ impl FairShares {
 
     /// Changes the amounts of the client's sources.
     pub fn change(&mut self, claimant: Claimant, change: impl Fn(&mut Amounts)) {
-        for (source, _) in sources(claimant.address) {
+        for (source, _) in Source::shares(claimant.address) {
             let key = (source, claimant.is_validated);
             let held = self.held.entry(key).or_default();
             change(held);
@@ -117,17 +113,3 @@ impl FairShares {
         self.held.len()
     }
 }
-
-/// Returns the sources that a client counts towards, each with the multiple of the amount left that
-/// it may hold.
-fn sources(address: ScopedIp) -> [(Source, usize); 2] {
-    [
-        (Source::host(address), HOST_MULTIPLE),
-        (Source::network(address), NETWORK_MULTIPLE),
-    ]
-}
-
-/// The multiple of the amount left that one address may hold.
-const HOST_MULTIPLE: usize = 3;
-/// The multiple of the amount left that one network may hold.
-const NETWORK_MULTIPLE: usize = 7;

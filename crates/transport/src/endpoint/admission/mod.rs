@@ -85,6 +85,15 @@ impl FirstPacket<'_> {
     }
 }
 
+/// The datagrams of a receive buffer that may be processed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Admitted {
+    All,
+    /// Those of connections at their validated addresses.
+    OfConnections,
+    None,
+}
+
 impl Admission {
     /// Creates the admission of a shard, without clients.
     pub fn new(
@@ -137,18 +146,23 @@ impl Admission {
         &mut self.tokens
     }
 
-    /// Returns true if `count` datagrams from this address may be processed. Otherwise counts them as dropped.
+    /// Returns which of `count` datagrams from this address may be processed. Counts those of blocked addresses as
+    /// dropped.
     #[inline]
-    pub fn admit_datagrams(&mut self, now: Time, peer: SocketAddr, count: u64) -> bool {
+    pub fn admit_datagrams(&mut self, now: Time, peer: SocketAddr, count: u64) -> Admitted {
         if self.address_filter.is_blocked(peer.ip()) {
             self.counts.blocked += count;
-            return false;
+            return Admitted::None;
         }
-        if self.backlog.must_drop(now, peer, count) {
-            self.counts.over_share += count;
-            return false;
+        match self.backlog.must_drop(now, peer, count) {
+            true => Admitted::OfConnections,
+            false => Admitted::All,
         }
-        true
+    }
+
+    /// Counts a datagram that was dropped because its network sends too much.
+    pub fn on_over_share(&mut self) {
+        self.counts.over_share += 1;
     }
 
     /// Records whether the socket still has datagrams after a turn.

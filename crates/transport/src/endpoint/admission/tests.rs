@@ -50,6 +50,7 @@ impl Fixture {
             socket: SocketId::default(),
             ecn: Ecn::NotEct,
             is_handed_on: false,
+            is_over_share: false,
         };
         let version = courser_wire::Version::V1;
         let client = Client::new(arrived, &packet, version);
@@ -153,7 +154,7 @@ fn datagrams_of_blocked_addresses_are_not_processed() {
         let peer = SocketAddr::from((address, 5000));
         fixture.admission.admit_datagrams(fixture.now, peer, 10)
     };
-    assert!(!admits([192, 0, 2, 1]));
-    assert!(admits([198, 51, 100, 1]));
+    assert_eq!(admits([192, 0, 2, 1]), Admitted::None);
+    assert_eq!(admits([198, 51, 100, 1]), Admitted::All);
     assert_eq!(fixture.stats().datagrams_blocked, 10);
 }

@@ -99,6 +99,7 @@ mod tests {
             socket: SocketId::default(),
             ecn: Ecn::NotEct,
             is_handed_on,
+            is_over_share: false,
         }
     }
 

@@ -107,6 +107,7 @@ mod tests {
             socket: SocketId::default(),
             ecn: Ecn::NotEct,
             is_handed_on: false,
+            is_over_share: false,
         }
     }
 

@@ -17,6 +17,7 @@ fn arrived() -> Arrived {
         socket: SocketId::default(),
         ecn: Ecn::NotEct,
         is_handed_on: false,
+        is_over_share: false,
     }
 }
 

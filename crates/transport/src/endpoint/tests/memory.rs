@@ -8,7 +8,7 @@ use super::super::table::settle::{CHECKS_AT_ONCE, CHECKS_PAUSE};
 use super::*;
 use crate::flow::WindowBudget;
 use crate::stream::WriteError;
-use crate::testing::server_address;
+use crate::testing::{client_address, server_address};
 
 /// Creates a server with this budget and one connected client.
 fn pair_within(budget: u64) -> Pair {
@@ -120,11 +120,11 @@ struct Autotuned(crate::flow::Draw);
 
 impl Autotuned {
     fn new(budget: &WindowBudget) -> Self {
-        Self(crate::flow::Draw::new(budget.clone()))
+        Self(crate::flow::Draw::new(budget.clone(), client_address()))
     }
 
     fn grows(&mut self) -> bool {
-        self.0.take(1000) > 0
+        self.0.take(Time::ZERO, 1000) > 0
     }
 }
 

@@ -1,7 +1,9 @@
 //! Tests bursts of many honest clients.
 
 use super::*;
+use crate::space::SpaceId;
 use crate::testing::first_datagram::FirstDatagram;
+use crate::testing::forge::forge;
 
 /// Returns the first datagrams of these clients behind one address.
 fn storm(clients: std::ops::Range<u16>) -> impl Iterator<Item = Datagram> {
@@ -170,4 +172,52 @@ fn datagrams_of_the_heaviest_network_are_dropped_unread_from_a_standing_queue() 
         pair.deliver(datagram);
     }
     assert_eq!(pair.server.endpoint.stats().datagrams_over_share, before);
+}
+
+/// Attack A246: source addresses may be forged, so a flood must not cut off those who have them.
+#[test]
+fn forged_datagrams_do_not_cut_off_connections_of_a_network() {
+    let mut pair = Pair::connected();
+    let forged = |number: u16| FirstDatagram {
+        // The network of the client.
+        address: SocketAddr::from(([10, 0, 0, 9], 20_000 + number)),
+        ..FirstDatagram::new(number)
+    };
+    let elsewhere = FirstDatagram {
+        address: SocketAddr::from(([198, 51, 100, 1], 20_000)),
+        ..FirstDatagram::new(5000)
+    };
+    let client = pair.client.address;
+    let send_ping = |pair: &mut Pair, from: SocketAddr| {
+        let bytes = forge(&mut pair.client, SpaceId::Application, &[1]);
+        let to = pair.server.address;
+        let ecn = Ecn::NotEct;
+        pair.deliver(Datagram {
+            from,
+            to,
+            ecn,
+            bytes,
+        });
+    };
+    let before = pair.server.connection().stats().packets_received;
+    for turn in 0..300 {
+        let now = pair.now;
+        pair.server.endpoint.on_socket_read(now, true);
+        for number in 0..10 {
+            pair.deliver(forged(turn * 10 + number).initial());
+        }
+        pair.deliver(elsewhere.initial());
+        send_ping(&mut pair, client);
+        pair.now += Duration::from_micros(100);
+    }
+    let received = pair.server.connection().stats().packets_received - before;
+    assert_eq!(received, 300);
+    let dropped = pair.server.endpoint.stats().datagrams_over_share;
+    assert!((1_500..=3_000).contains(&dropped), "{dropped}");
+    // An address that the connection has not validated may be forged as well.
+    send_ping(&mut pair, SocketAddr::from(([10, 0, 0, 77], 50_000)));
+    let stats = pair.server.endpoint.stats();
+    assert_eq!(stats.datagrams_over_share, dropped + 1);
+    let received = pair.server.connection().stats().packets_received - before;
+    assert_eq!(received, 300);
 }

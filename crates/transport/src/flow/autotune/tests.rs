@@ -1,3 +1,6 @@
+use std::net::Ipv4Addr;
+
+use super::super::window_budget::WindowBudget;
 use super::*;
 
 const RTT: Duration = Duration::from_millis(10);
@@ -83,7 +86,7 @@ fn windows_together_grow_by_their_budget_and_no_more() {
     let budget = WindowBudget::new(1000);
     let mut tunes: Vec<_> = (0..5).map(|_| Autotune::new(100, 10_000)).collect();
     for tune in &mut tunes {
-        tune.draw_from(budget.clone());
+        tune.draw_from(Draw::new(budget.clone(), Ipv4Addr::LOCALHOST));
         grow(tune, 20);
     }
     let grown: u64 = tunes.iter().map(|tune| tune.window() - 100).sum();
@@ -101,7 +104,7 @@ fn later_window_grows_too() {
     let budget = WindowBudget::new(1 << 30);
     let tune = || {
         let mut tune = Autotune::new(1 << 20, 128 << 20);
-        tune.draw_from(budget.clone());
+        tune.draw_from(Draw::new(budget.clone(), Ipv4Addr::LOCALHOST));
         grow(&mut tune, 100);
         tune
     };
@@ -157,10 +160,10 @@ fn stalled_window_grows_at_an_eighth_per_round_trip() {
         assert!(!tune.has_measured());
         arrive(&mut tune, at(0), 100, Duration::from_millis(time));
         assert!(tune.has_measured());
-        tune.on_stalled(RTT);
+        tune.on_stalled(at(0), RTT);
         assert_eq!(tune.window(), window, "an eighth in {time} ms");
         assert!(!tune.has_measured());
-        tune.on_stalled(RTT);
+        tune.on_stalled(at(0), RTT);
         assert_eq!(tune.window(), window);
     }
 }
@@ -175,4 +178,20 @@ fn window_at_its_maximum_measures_nothing() {
 #[test]
 fn huge_window_is_announced_in_sixteenths() {
     assert_eq!(Autotune::new(16 << 20, 32 << 20).step(), 1 << 20);
+}
+
+#[test]
+fn window_falls_back_after_it_was_idle_and_others_needed_its_growth() {
+    let budget = WindowBudget::new(800);
+    let mut tune = Autotune::new(100, 10_000);
+    tune.draw_from(Draw::new(budget.clone(), Ipv4Addr::LOCALHOST));
+    grow(&mut tune, 20);
+    assert_eq!(tune.window(), 200);
+    let mut other = Draw::new(budget.clone(), Ipv4Addr::new(192, 0, 2, 1));
+    assert!(other.take(at(11_000), 500) > 0);
+    assert_eq!(tune.window(), 200, "until it is used");
+    tune.on_consumed(at(12_000), RTT, 100, false);
+    assert_eq!(tune.window(), 100);
+    grow(&mut tune, 20);
+    assert!(tune.window() > 100, "it may grow again");
 }

@@ -13,6 +13,8 @@ mod limits;
 mod malformed;
 #[cfg(target_os = "linux")]
 mod memory;
+#[cfg(target_os = "linux")]
+mod memory_tcp;
 mod monitoring;
 mod moves;
 mod names;

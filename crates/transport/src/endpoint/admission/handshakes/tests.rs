@@ -18,10 +18,10 @@ fn no_handshakes(limits: HandshakeLimits) -> Handshakes {
     Handshakes::new(limits, [1; 16])
 }
 
-/// Returns a client with an address of its own.
-const fn claim(low: u8, is_validated: bool) -> Claimant {
+/// Returns a client of a site of its own.
+const fn claim(site: u8, is_validated: bool) -> Claimant {
     Claimant {
-        address: ScopedIp::new(Ipv4Addr::new(192, 0, low, 1).to_ipv6_mapped(), 0),
+        address: ScopedIp::new(Ipv4Addr::new(192, site, 2, 1).to_ipv6_mapped(), 0),
         is_validated,
     }
 }
