@@ -160,7 +160,9 @@ fn check_request(message: &Message, exchange: &Exchange) {
         is_requested,
         "a host that was not requested: {message:?} {exchange:?}"
     );
-    let is_upgrade = message.all("connection").any(|value| value == "upgrade");
+    let is_upgrade = message
+        .all("connection")
+        .any(|value| value.starts_with("upgrade"));
     for name in [
         "keep-alive",
         "proxy-connection",
@@ -169,10 +171,22 @@ fn check_request(message: &Message, exchange: &Exchange) {
     ] {
         assert_eq!(message.all(name).count(), 0, "{name}: {message:?}");
     }
+    let options = ["upgrade", "te", "upgrade, te"];
     assert!(
-        message.all("connection").all(|value| value == "upgrade"),
+        message
+            .all("connection")
+            .all(|value| options.contains(&value)),
         "{message:?}"
     );
+    assert!(
+        message.all("upgrade").all(|value| value == "websocket"),
+        "{message:?}"
+    );
+    assert!(
+        message.fields.iter().all(|(name, _)| !name.contains('_')),
+        "{message:?}"
+    );
+    assert_eq!(message.fields[0].0, "host", "{message:?}");
     assert!(
         is_upgrade || message.all("upgrade").next().is_none(),
         "{message:?}"
@@ -202,6 +216,9 @@ fn check_request(message: &Message, exchange: &Exchange) {
             "connection",
             "upgrade",
             "transfer-encoding",
+            "trailer",
+            "max-forwards",
+            "early-data",
         ]
         .contains(&name.as_str())
             || name.starts_with("x-forwarded-")
@@ -230,13 +247,14 @@ fn lists(headers: &HeaderMap, name: &str) -> bool {
 /// Checks the response that the client receives.
 fn check_response(answered: &Answered) {
     let headers = &answered.headers;
-    let is_upgraded = answered.status == 101;
+    let is_upgraded = matches!(answered.status, 101 | 426);
+    assert!(answered.status < 600, "{answered:?}");
     for name in [
         "keep-alive",
         "proxy-connection",
-        "proxy-authenticate",
         "te",
         "transfer-encoding",
+        "alt-svc",
     ] {
         assert!(!headers.contains_key(name), "{name}: {answered:?}");
     }

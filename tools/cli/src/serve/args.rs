@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use courser::{Algorithm, QuicVersion};
-use courser_services::Backend;
+use courser_services::{Backend, UpgradeProtocol};
 use courser_units::{parse_duration, parse_quantity};
 
 use super::moves::MoveArguments;
@@ -67,6 +67,9 @@ pub(crate) struct Arguments {
         help_heading = "Proxy"
     )]
     pub(crate) proxy_compress: bool,
+
+    #[command(flatten)]
+    pub(crate) proxy_messages: ProxyMessages,
 
     /// Host name of the server; repeatable
     ///
@@ -169,8 +172,9 @@ pub(crate) struct Arguments {
     /// accepts each ticket once, but a request can still be processed twice: here, and when its client
     /// repeats it. Only requests with safe methods (GET, HEAD, OPTIONS, TRACE) are therefore processed
     /// early. Others are answered with 425 Too Early, and clients send them again. Do not use this flag if
-    /// such requests change anything. With --proxy, early requests have the field Early-Data: 1, and the
-    /// upstream server can answer 425 too. With --client-ca, all requests wait for the end of the handshake.
+    /// such requests change anything. With --proxy, early requests have the field Early-Data: 1. Use both
+    /// flags only if the upstream server understands that field, and answers 425 to requests that it must
+    /// not process early (RFC 8470). With --client-ca, all requests wait for the end of the handshake.
     /// Tickets are kept in memory and end with the process. Clients need a token of an earlier connection
     /// too, which proves their address: without one, their requests wait for the end of the handshake, and
     /// /status counts them (connections_without_token).
@@ -389,6 +393,27 @@ impl ProxyTimes {
             body: self.body,
         }
     }
+}
+
+/// Exceptions from the rules for forwarded messages.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Proxy")]
+pub(crate) struct ProxyMessages {
+    /// Forward upgrades to this protocol besides WebSocket; repeatable
+    ///
+    /// The name in the Upgrade field, with its version if it has one, such as example/1. Requests for other
+    /// protocols are forwarded without the upgrade. After an upgrade, this server forwards bytes without
+    /// reading them.
+    #[arg(long = "proxy-upgrade", value_name = "NAME", value_parser = UpgradeProtocol::parse,
+          requires = "proxy")]
+    pub(crate) upgrades: Vec<UpgradeProtocol>,
+
+    /// Forward request fields whose names contain an underscore
+    ///
+    /// Removed by default: CGI, WSGI and PHP read user_id and user-id as the same field. Names such as
+    /// x_forwarded_for, which resemble fields that this server sets, are removed in any case.
+    #[arg(long = "proxy-underscores", requires = "proxy")]
+    pub(crate) keeps_underscores: bool,
 }
 
 /// Flags for serving files.

@@ -77,10 +77,11 @@ fn guard(arguments: &Arguments) -> Result<Guard, Failure> {
 
 fn site(arguments: &Arguments) -> Result<Site, Failure> {
     if let Some(backend) = &arguments.proxy {
-        return Ok(Site::Proxy(Box::new(Proxy::new(
-            backend.clone(),
-            arguments.proxy_times.times(),
-        ))));
+        let messages = &arguments.proxy_messages;
+        let proxy = Proxy::new(backend.clone(), arguments.proxy_times.times())
+            .with_upgrades(messages.upgrades.iter().cloned())
+            .with_underscores(messages.keeps_underscores);
+        return Ok(Site::Proxy(Box::new(proxy)));
     }
     let folder = arguments.folder.as_deref().or(arguments.root.as_deref());
     let folder = folder.unwrap_or(Path::new("."));

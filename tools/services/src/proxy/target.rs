@@ -1,9 +1,30 @@
-//! The host that a request names.
+//! The target of a request: the host that it names, and its path.
 
 use http::header::HOST;
 use http::request::Parts;
-use http::uri::Authority;
-use http::{HeaderValue, Version};
+use http::uri::{Authority, PathAndQuery};
+use http::{HeaderValue, Method, Version};
+
+/// Returns the path and the query of a request for the upstream server.
+///
+/// # Errors
+/// The reason to refuse the request.
+pub(super) fn path(parts: &Parts) -> Result<PathAndQuery, &'static str> {
+    // A forwarded CONNECT would open a tunnel at the upstream server, whatever its target.
+    let path = parts.uri.path_and_query();
+    let path = path.filter(|_| parts.method != Method::CONNECT);
+    let path = path.ok_or("a reverse proxy opens no tunnels")?;
+    match path.as_str() {
+        // The asterisk stands for the server as a whole (RFC 9112 §3.2.4).
+        "*" if parts.method != Method::OPTIONS => Err("only OPTIONS may have the target *"),
+        // A slash is sent even if none was received, as in `GET http://example.org?a HTTP/1.1` (RFC 9112 §3.2.1).
+        "/" => Ok(PathAndQuery::from_static("/")),
+        query if query.starts_with('?') => {
+            PathAndQuery::try_from(["/", query].concat()).map_err(|_| "invalid query")
+        }
+        _ => Ok(path.clone()),
+    }
+}
 
 /// Returns the host of a request as the value of a Host field.
 ///
@@ -76,6 +97,33 @@ mod tests {
         let parts = request.body(()).expect("a request").into_parts().0;
         let host = host(&parts)?;
         Ok(host.map_or_else(String::new, |host| host.to_str().expect("text").to_owned()))
+    }
+
+    /// RFC 9112 §3.2.1, §3.2.4.
+    #[test]
+    fn paths_get_the_form_of_their_method() {
+        for (method, target, expected) in [
+            (Method::GET, "http://a.test", Some("/")),
+            (Method::GET, "http://a.test#fragment", Some("/")),
+            (Method::GET, "http://a.test/", Some("/")),
+            (Method::GET, "http://a.test?b", Some("/?b")),
+            (Method::GET, "http://a.test/b?c", Some("/b?c")),
+            (Method::GET, "/b", Some("/b")),
+            (Method::GET, "*", None),
+            (Method::POST, "*", None),
+            (Method::CONNECT, "a.test:443", None),
+            (Method::CONNECT, "http://a.test/b", None),
+            (Method::OPTIONS, "*", Some("*")),
+            (Method::OPTIONS, "http://a.test/", Some("/")),
+            (Method::OPTIONS, "http://a.test?b", Some("/?b")),
+            (Method::OPTIONS, "/", Some("/")),
+        ] {
+            let request = http::Request::builder().method(&method).uri(target);
+            let parts = request.body(()).expect("a request").into_parts().0;
+            let path = super::path(&parts).ok();
+            let path = path.as_ref().map(PathAndQuery::as_str);
+            assert_eq!(path, expected, "{method} {target}");
+        }
     }
 
     #[test]

@@ -1,17 +1,16 @@
 //! Connections to the upstream server.
 
+mod http2;
 mod pool;
 mod tcp;
 
 use std::sync::Arc;
 
 use http::{Request, Response, Uri};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::Connect;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 
+use self::http2::Http2;
+use self::pool::Pool;
 pub use self::pool::{Content, Dial};
-use self::pool::{POOL_IDLE, Pool};
 pub use self::tcp::TcpConnector;
 use crate::body::{Body, BoxError};
 
@@ -20,21 +19,16 @@ use crate::body::{Body, BoxError};
 pub(super) enum Upstream<C> {
     /// Connections with one request at a time each.
     Http1(Arc<Pool<C>>),
-    Http2(Box<Client<C, Body>>),
+    /// One connection with all requests.
+    Http2(Arc<Http2<C>>),
 }
 
-impl<C: Connect + Dial> Upstream<C> {
+impl<C: Dial> Upstream<C> {
     pub(super) fn new(connector: C, server: Uri, is_http2: bool) -> Self {
         if !is_http2 {
             return Self::Http1(Arc::new(Pool::new(connector, server)));
         }
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(POOL_IDLE)
-            .http2_only(true)
-            .http2_adaptive_window(true)
-            .build(connector);
-        Self::Http2(Box::new(client))
+        Self::Http2(Arc::new(Http2::new(connector, server)))
     }
 
     /// Sends a request and returns the response, whose content may still be arriving. If the server has closed
@@ -48,8 +42,8 @@ impl<C: Connect + Dial> Upstream<C> {
     ) -> Result<Response<Content<C>>, BoxError> {
         match self {
             Self::Http1(pool) => pool.send(request).await,
-            Self::Http2(client) => {
-                let response = client.request(request).await?;
+            Self::Http2(connection) => {
+                let response = connection.send(request).await?;
                 Ok(response.map(Content::unpooled))
             }
         }
