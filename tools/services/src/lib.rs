@@ -73,7 +73,7 @@ pub use self::bursts::release_memory_of_bursts;
 pub use self::metrics::Metrics;
 #[cfg(feature = "fuzzing")]
 pub use self::proxy::fuzzing;
-pub use self::proxy::{Backend, Proxy, ProxyTimes, TcpConnector};
+pub use self::proxy::{Backend, Proxy, ProxyLimits, ProxyTimes, TcpConnector, UpstreamStats};
 pub use self::record::Recorder;
 pub use self::server_ids::{ServerIdsError, read_server_ids};
 pub use self::site::{Site, SiteService};
