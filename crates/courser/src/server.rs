@@ -41,9 +41,9 @@
 pub use courser_server::Acme;
 #[doc(inline)]
 pub use courser_server::{
-    AltSvc, Body, BodyError, BodyRate, Bound, CertificateFacts, Certificates, ConnectionSummary,
-    DrainProgress, Drained, EarlyData, Error, Event, Limits, ListenerStats, Peer, Protocol,
-    ProtocolStats, QuicTotals, ReadRate, Refusals, Server, ServerHandle, ServerStats, Serving,
-    ShardStats, TcpStats, Timely, TimelyFuture, TlsFacts, TooEarly, TooSlow, certificate, serve,
-    shutdown_signal,
+    AltSvc, Body, BodyError, BodyRate, Bound, Cause, CertificateFacts, Certificates,
+    ConnectionSummary, DrainProgress, Drained, EarlyData, Error, Event, Limits, ListenerStats,
+    Peer, Protocol, ProtocolStats, QuicTotals, ReadRate, Refusals, Server, ServerHandle,
+    ServerStats, Serving, ShardStats, TcpStats, Timely, TimelyFuture, TlsFacts, TooEarly, TooSlow,
+    certificate, serve, shutdown_signal,
 };

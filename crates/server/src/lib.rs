@@ -39,6 +39,7 @@
 
 mod alt_svc;
 mod builder;
+mod cause;
 mod certificates;
 /// Fields of certificates (RFC 5280 §4.1) for diagnostics.
 pub mod certificate {
@@ -68,6 +69,7 @@ mod tls;
 
 pub use self::alt_svc::AltSvc;
 pub use self::builder::{Server, serve};
+pub use self::cause::Cause;
 #[cfg(feature = "acme")]
 pub use self::certificates::Acme;
 pub use self::certificates::{CertificateFacts, Certificates};

@@ -1,5 +1,7 @@
 //! A reverse proxy.
 
+mod facts;
+mod failure;
 mod fields;
 mod forward;
 mod framing;
@@ -7,8 +9,10 @@ mod framing;
 pub mod fuzzing;
 mod hops;
 mod interim;
+mod report;
 mod target;
 mod timeouts;
+mod tunnel;
 mod upgrade;
 mod upstream;
 
@@ -17,28 +21,34 @@ use std::convert::Infallible;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use courser::h3::Interim;
-use courser::server;
+use courser::server::{self, Cause, Peer};
 use courser_base::ScopedIp;
 use courser_udp::{parse_ip, split_zone};
+use http::header::RETRY_AFTER;
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderValue, Request, Response, StatusCode, Uri, Version};
 use hyper::upgrade::OnUpgrade;
-use hyper_util::rt::TokioIo;
+use tokio::time::Instant;
 use tower::Service;
 
+pub(crate) use self::facts::UpstreamFacts;
+use self::failure::{Failure, cause_of_content, status_of};
 pub use self::fields::{FIELD_RULES, FieldAction, FieldRule};
 use self::forward::Outgoing;
 use self::framing::{FilteredTrailers, Framing};
 use self::interim::Relay;
+use self::report::Reporter;
 use self::timeouts::{IdleTimeout, ServerTimer};
+use self::tunnel::Tunnels;
 pub use self::upgrade::UpgradeProtocol;
 use self::upgrade::Upgrades;
-pub use self::upstream::TcpConnector;
 use self::upstream::{Content, Dial, Upstream};
+pub use self::upstream::{ProxyLimits, TcpConnector, UpstreamStats};
 use crate::body::{Body, boxed, explained, plain};
 
 /// The upstream server of a proxy.
@@ -176,25 +186,54 @@ pub struct Proxy<C = TcpConnector> {
     times: ProxyTimes,
     upgrades: Upgrades,
     keeps_underscores: bool,
+    tunnels: Arc<Tunnels>,
+    reporter: Option<Arc<Reporter>>,
 }
 
 impl Proxy {
     /// Creates a proxy that connects over TCP.
     pub fn new(backend: Backend, times: ProxyTimes) -> Self {
+        Self::with_limits(backend, times, ProxyLimits::default())
+    }
+
+    /// Creates a proxy that connects over TCP, with limits on its connections.
+    pub fn with_limits(backend: Backend, times: ProxyTimes, limits: ProxyLimits) -> Self {
         let connector = TcpConnector::new(backend.link_local_address(), times.connect);
-        Self::with(connector, backend, times)
+        Self::with(connector, backend, times, limits)
+    }
+
+    /// Calls `report` with a message for the operator when requests to the upstream server fail: the cause, the
+    /// address, and what to do. Each cause is reported at most once a minute, on a thread of its own.
+    #[must_use]
+    pub fn on_failure(self, report: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self {
+            reporter: Some(Reporter::new(report)),
+            ..self
+        }
+    }
+
+    /// Returns the use of the connections to the upstream server.
+    pub fn stats(&self) -> UpstreamStats {
+        UpstreamStats {
+            tunnels: self.tunnels.open(),
+            tunnels_idle: self.tunnels.closed_idle(),
+            ..self.upstream.stats()
+        }
     }
 }
 
 impl<C: Dial> Proxy<C> {
     /// Creates a proxy that connects with this connector.
-    fn with(connector: C, backend: Backend, times: ProxyTimes) -> Self {
+    fn with(connector: C, backend: Backend, times: ProxyTimes, limits: ProxyLimits) -> Self {
+        let (server, is_http2) = (backend.uri(), backend.is_http2);
         Self {
-            upstream: Upstream::new(connector, backend.uri(), backend.is_http2),
+            upstream: Upstream::new(connector, server, is_http2, times.connect, limits),
             backend,
             times,
             upgrades: Upgrades::default(),
             keeps_underscores: false,
+            tunnels: Tunnels::new(limits.tunnel_idle),
+            reporter: None,
         }
     }
 
@@ -219,67 +258,88 @@ impl<C: Dial> Proxy<C> {
         &self.backend
     }
 
-    /// Returns the response of the upstream server, 502 if it cannot be reached or does not speak HTTP, or 504
-    /// if it exceeds a time limit.
+    /// Returns the response of the upstream server, 502 if it cannot be reached or does not speak HTTP, 503 if its
+    /// connections are in use, or 504 if it exceeds a time limit. A response that the proxy makes itself has its
+    /// [`Cause`] as an extension.
     pub async fn answer(&self, request: Request<server::Body>) -> Response<Body> {
+        self.answer_recorded(request, &mut UpstreamFacts::default())
+            .await
+    }
+
+    /// Returns the response like [`answer`](Self::answer), and writes down what happened at the upstream server.
+    pub(crate) async fn answer_recorded(
+        &self,
+        request: Request<server::Body>,
+        facts: &mut UpstreamFacts,
+    ) -> Response<Body> {
+        match self.forward(request, facts).await {
+            Ok(response) => response,
+            Err(failure) => {
+                if let Some(reporter) = &self.reporter {
+                    reporter.on_failure(&failure, &self.backend, facts.address);
+                }
+                refusal(&failure)
+            }
+        }
+    }
+
+    async fn forward(
+        &self,
+        request: Request<server::Body>,
+        facts: &mut UpstreamFacts,
+    ) -> Result<Response<Body>, Failure> {
         let (mut parts, body) = request.into_parts();
         if !forward::has_valid_names(&parts.headers) {
-            return explained(StatusCode::BAD_REQUEST, "invalid field name");
+            return Err(Failure::new(Cause::InvalidField, "invalid field name"));
         }
         let version = parts.version;
-        // Interim responses are sent over HTTP/3 only.
         let interim = parts.extensions.remove::<Interim>();
-        let interim = interim.filter(|_| version == Version::HTTP_3);
-        let path = match target::path(&parts) {
-            Ok(path) => path,
-            Err(reason) => return explained(StatusCode::BAD_REQUEST, reason),
-        };
-        let host = match target::host(&parts) {
-            Ok(host) => host,
-            Err(reason) => return explained(StatusCode::BAD_REQUEST, reason),
-        };
+        let path = target::path(&parts)?;
+        let host = target::host(&parts);
+        let host = host.map_err(|reason| Failure::new(Cause::InvalidHost, reason))?;
+        hops::check(&parts)?;
         if let Some(answer) = hops::answer(&parts) {
-            return answer;
+            return Ok(answer);
         }
-        let framing = match Framing::of(&mut parts.headers, version) {
-            Ok(framing) => framing,
-            Err(reason) => return explained(StatusCode::BAD_REQUEST, reason),
-        };
+        let framing = Framing::of(&mut parts.headers, version);
+        let framing = framing.map_err(|reason| Failure::new(Cause::InvalidFraming, reason))?;
         let client_side = parts.extensions.remove::<OnUpgrade>();
-        let upgrade = self.upgrades.requested(&parts);
-        let upgrade = client_side.zip(upgrade);
+        let upgrade = client_side.zip(self.upgrades.requested(&parts));
         if upgrade.is_some() && self.backend.is_http2 {
-            // Without the upgrade, the request would be one for other content.
+            // Without the upgrade, it would be a request for the content at this path.
             let reason = "upgrades require an upstream server with HTTP/1.1";
-            return explained(StatusCode::NOT_IMPLEMENTED, reason);
+            return Err(Failure::new(Cause::UnsupportedUpgrade, reason));
         }
         let protocol = upgrade.as_ref().map(|(_, protocol)| protocol.clone());
         self.address(&mut parts, path, host.as_ref(), protocol);
+        let client = parts.extensions.get::<Peer>().map(Peer::current_address);
         parts.extensions = http::Extensions::new();
         let body = framing.body(&mut parts, body, self.keeps_underscores);
-        let body = match body.await {
-            Ok(body) => body,
-            Err(error) => return plain(status_of_body(&error)),
-        };
+        let body = body.await;
+        let body = body.map_err(|error| Failure::from(cause_of_content(&error)))?;
+        let permit = self.upstream.admit(client.map(ScopedIp::of)).await?;
+        let began = Instant::now();
         let mut timer = ServerTimer::start();
-        let mut request = Request::from_parts(parts, timer.watch(body));
-        let relay = interim.map(|client| Relay::new(&mut request, client));
-        // Pinned here, because each future that contains another one reserves memory for it twice.
-        let mut sent = pin!(self.upstream.send(request));
-        let response = pin!(async {
-            match relay {
-                Some(relay) => relay.until(sent).await,
-                None => sent.as_mut().await,
-            }
-        });
-        let response = match timer.within(self.times.response, response).await {
-            Some(Ok(response)) => response,
-            Some(Err(error)) => return plain(status_of(&*error)),
-            None => return plain(StatusCode::GATEWAY_TIMEOUT),
+        let request = Request::from_parts(parts, timer.watch(body));
+        let (relay, sender) = match interim.map(|client| Relay::new(client, version)) {
+            Some((relay, sender)) => (Some(relay), Some(sender)),
+            None => (None, None),
         };
-        if let Err(reason) = forward::check_response(response.status(), response.headers()) {
-            return explained(StatusCode::BAD_GATEWAY, reason);
-        }
+        let response = {
+            // Pinned here, because each future that contains another one reserves memory for it twice.
+            let mut sent = pin!(self.upstream.send(request, permit, sender, facts));
+            let response = pin!(async {
+                match relay {
+                    Some(relay) => relay.until(sent).await,
+                    None => sent.as_mut().await,
+                }
+            });
+            timer.within(self.times.response, response).await
+        };
+        facts.responding = Some(began.elapsed());
+        let response = response.ok_or(Cause::UpstreamTimeout)??;
+        facts.status = Some(response.status());
+        forward::check_response(response.status(), response.headers())?;
         self.finish(response, upgrade, version)
     }
 
@@ -321,20 +381,19 @@ impl<C: Dial> Proxy<C> {
         mut response: Response<Content<C>>,
         upgrade: Option<(OnUpgrade, HeaderValue)>,
         version: Version,
-    ) -> Response<Body> {
+    ) -> Result<Response<Body>, Failure> {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             let headers = response.headers();
             let upgrade =
                 upgrade.filter(|(_, protocol)| upgrade::is_switched_to(headers, protocol));
-            let Some((client_side, protocol)) = upgrade else {
-                let reason = "the upstream server switched to a protocol that was not requested";
-                return explained(StatusCode::BAD_GATEWAY, reason);
-            };
+            // The upstream server upgrades without a request from the client, or to another protocol.
+            let (client_side, protocol) = upgrade.ok_or(Cause::UpstreamUnexpectedUpgrade)?;
             let backend_side = hyper::upgrade::on(&mut response);
-            tokio::spawn(join(client_side, backend_side));
-            let (mut parts, _) = response.into_parts();
+            let (mut parts, content) = response.into_parts();
+            let tunnels = self.tunnels.clone();
+            tokio::spawn(tunnels.join(client_side, backend_side, content.into_lease()));
             forward::prepare_upgrade(&mut parts, version, Some(protocol));
-            return Response::from_parts(parts, Body::empty());
+            return Ok(Response::from_parts(parts, Body::empty()));
         }
         let (mut parts, body) = response.into_parts();
         if parts.status == StatusCode::UPGRADE_REQUIRED && version == Version::HTTP_11 {
@@ -344,10 +403,11 @@ impl<C: Dial> Proxy<C> {
             forward::prepare_response(&mut parts, version);
         }
         if parts.status == StatusCode::RESET_CONTENT {
-            return Response::from_parts(parts, Body::empty());
+            return Ok(Response::from_parts(parts, Body::empty()));
         }
-        let body = FilteredTrailers::new(body, true);
-        Response::from_parts(parts, boxed(IdleTimeout::new(body, self.times.body)))
+        let content = FilteredTrailers::new(body, true);
+        let content = IdleTimeout::new(content, self.times.body);
+        Ok(Response::from_parts(parts, boxed(content)))
     }
 }
 
@@ -366,39 +426,33 @@ impl<C: Dial> Service<Request<server::Body>> for Proxy<C> {
     }
 }
 
-/// Forwards bytes in both directions until both ends have finished or either fails.
-async fn join(client: OnUpgrade, backend: OnUpgrade) {
-    let (Ok(client), Ok(backend)) = tokio::join!(client, backend) else {
-        return;
+/// Returns the response for a request that failed, with the cause as an extension.
+fn refusal(failure: &Failure) -> Response<Body> {
+    let status = status_of(failure.cause);
+    let mut response = match &failure.error {
+        // The reason concerns the request, so the client may read it.
+        Some(reason) if concerns_request(status) => explained(status, &reason.to_string()),
+        _ => plain(status),
     };
-    let (mut client, mut backend) = (TokioIo::new(client), TokioIo::new(backend));
-    let _ = tokio::io::copy_bidirectional(&mut client, &mut backend).await;
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        let headers = response.headers_mut();
+        headers.insert(RETRY_AFTER, HeaderValue::from_static(RETRY_SECONDS));
+    }
+    response.extensions_mut().insert(failure.cause);
+    response
 }
 
-fn status_of(error: &(dyn std::error::Error + Send + Sync + 'static)) -> StatusCode {
-    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(error) = next {
-        if let Some(error) = error.downcast_ref::<std::io::Error>()
-            && error.kind() == std::io::ErrorKind::TimedOut
-        {
-            return StatusCode::GATEWAY_TIMEOUT;
-        }
-        if let Some(error) = error.downcast_ref() {
-            return status_of_body(error);
-        }
-        next = error.source();
-    }
-    StatusCode::BAD_GATEWAY
+/// Returns true if the reason for a status is in the request, not in the upstream server.
+fn concerns_request(status: StatusCode) -> bool {
+    status.is_client_error()
+        || matches!(
+            status,
+            StatusCode::NOT_IMPLEMENTED | StatusCode::LOOP_DETECTED
+        )
 }
 
-/// Returns the status for an error of the request body. The upstream server is not the cause: the client was
-/// slow (RFC 9110 §15.5.9), disconnected, or violated its protocol (RFC 9114 §4.1.2).
-const fn status_of_body(error: &server::BodyError) -> StatusCode {
-    match error {
-        server::BodyError::TooSlow(_) => StatusCode::REQUEST_TIMEOUT,
-        _ => StatusCode::BAD_REQUEST,
-    }
-}
+/// Seconds after which a client may repeat a request that found all connections in use (RFC 9110 §15.6.4).
+const RETRY_SECONDS: &str = "5";
 
 #[cfg(test)]
 mod tests {

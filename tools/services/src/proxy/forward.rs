@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use courser::server::{EarlyData, Peer};
+use courser::server::{Cause, EarlyData, Peer};
 use http::header::{
     CONNECTION, CONTENT_LENGTH, Entry, FORWARDED, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
     VIA,
@@ -11,6 +11,7 @@ use http::header::{
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version};
 
+use super::failure::Failure;
 use super::fields::{self, FieldAction};
 use super::{framing, hops};
 
@@ -121,17 +122,16 @@ fn insert_first(headers: &mut HeaderMap, name: HeaderName, value: HeaderValue) {
 }
 
 /// Checks what a response must have before it is forwarded.
-///
-/// # Errors
-/// The reason to refuse the response.
-pub(super) fn check_response(status: StatusCode, headers: &HeaderMap) -> Result<(), &'static str> {
+pub(super) fn check_response(status: StatusCode, headers: &HeaderMap) -> Result<(), Failure> {
     if status.as_u16() > 599 {
-        return Err("the upstream server sent a status code above 599");
+        let reason = format!("the status code {} is above 599", status.as_u16());
+        return Err(Failure::new(Cause::UpstreamInvalidResponse, reason));
     }
     if !has_valid_names(headers) {
-        return Err("the upstream server sent an invalid field name");
+        return Err(Cause::UpstreamInvalidField.into());
     }
-    framing::check_codings(headers)
+    let checked = framing::check_codings(headers);
+    checked.map_err(|reason| Failure::new(Cause::UpstreamInvalidResponse, reason))
 }
 
 /// Removes the fields that are specific to the connection to the upstream server, and appends Via.

@@ -95,7 +95,7 @@ pub(super) fn check_codings(headers: &HeaderMap) -> Result<(), &'static str> {
     let is_chunked = |coding: &[u8]| coding.eq_ignore_ascii_case(b"chunked");
     match codings.next().is_none_or(is_chunked) && codings.next().is_none() {
         true => Ok(()),
-        false => Err("the upstream server used a transfer coding other than chunked"),
+        false => Err("the response has a transfer coding other than chunked"),
     }
 }
 

@@ -4,10 +4,12 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
 use std::sync::LazyLock;
 
+use courser::server::Cause;
 use http::header::{ALLOW, MAX_FORWARDS, VIA};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Version};
 
+use super::failure::Failure;
 use crate::body::{Body, explained};
 
 /// Returns the value that this process appends to Via for a message that it received in this version.
@@ -22,21 +24,23 @@ pub(super) fn via(version: Version) -> HeaderValue {
     }
 }
 
-/// Returns the response to a request that must not be forwarded: one that has passed this process before, TRACE,
-/// and OPTIONS without a hop left.
-pub(super) fn answer(parts: &Parts) -> Option<Response<Body>> {
-    if has_passed(&parts.headers) {
-        let reason =
-            "the request has passed this proxy before, so its upstream server leads back to it";
-        return Some(explained(StatusCode::LOOP_DETECTED, reason));
+/// Refuses a request that has passed this process before.
+pub(super) fn check(parts: &Parts) -> Result<(), Failure> {
+    if !has_passed(&parts.headers) {
+        return Ok(());
     }
+    let reason = "the request has passed this proxy before: its upstream server leads back to it";
+    Err(Failure::new(Cause::Loop, reason))
+}
+
+/// Returns the response to a request that ends at the proxy: TRACE, and OPTIONS without a hop left.
+pub(super) fn answer(parts: &Parts) -> Option<Response<Body>> {
     if parts.method == Method::TRACE {
         // The response would reveal credentials and the fields that the proxy adds.
-        let reason = "TRACE is not forwarded";
-        return Some(with_methods(explained(
-            StatusCode::METHOD_NOT_ALLOWED,
-            reason,
-        )));
+        let refusal = explained(StatusCode::METHOD_NOT_ALLOWED, "TRACE is not forwarded");
+        let mut response = with_methods(refusal);
+        response.extensions_mut().insert(Cause::UnsupportedMethod);
+        return Some(response);
     }
     if parts.method == Method::OPTIONS && max_forwards(&parts.headers) == Some(0) {
         return Some(with_methods(Response::new(Body::empty())));
@@ -140,7 +144,7 @@ mod tests {
         parts
             .headers
             .append(VIA, HeaderValue::from_static("1.1 courser-0, 1.1 courser"));
-        assert!(answer(&parts).is_none());
+        assert!(check(&parts).is_ok());
         let own = format!(
             "1.1 other, {}, 2.0 third",
             via(Version::HTTP_2).to_str().expect("text")
@@ -148,7 +152,7 @@ mod tests {
         parts
             .headers
             .append(VIA, HeaderValue::try_from(own).expect("a value"));
-        let response = answer(&parts).expect("a response");
-        assert_eq!(response.status(), StatusCode::LOOP_DETECTED);
+        let failure = check(&parts).expect_err("a loop");
+        assert_eq!(failure.cause, Cause::Loop);
     }
 }

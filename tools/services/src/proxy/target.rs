@@ -1,26 +1,32 @@
 //! The target of a request: the host that it names, and its path.
 
+use courser::server::Cause;
 use http::header::HOST;
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
 use http::{HeaderValue, Method, Version};
 
+use super::failure::Failure;
+
 /// Returns the path and the query of a request for the upstream server.
-///
-/// # Errors
-/// The reason to refuse the request.
-pub(super) fn path(parts: &Parts) -> Result<PathAndQuery, &'static str> {
+pub(super) fn path(parts: &Parts) -> Result<PathAndQuery, Failure> {
     // A forwarded CONNECT would open a tunnel at the upstream server, whatever its target.
+    if parts.method == Method::CONNECT {
+        return Err(Cause::ConnectRefused.into());
+    }
+    let invalid = |reason| Failure::new(Cause::InvalidTarget, reason);
     let path = parts.uri.path_and_query();
-    let path = path.filter(|_| parts.method != Method::CONNECT);
-    let path = path.ok_or("a reverse proxy opens no tunnels")?;
+    let path = path.ok_or_else(|| invalid("the target has no path"))?;
     match path.as_str() {
         // The asterisk stands for the server as a whole (RFC 9112 §3.2.4).
-        "*" if parts.method != Method::OPTIONS => Err("only OPTIONS may have the target *"),
+        "*" if parts.method != Method::OPTIONS => {
+            Err(invalid("only OPTIONS may have the target *"))
+        }
         // A slash is sent even if none was received, as in `GET http://example.org?a HTTP/1.1` (RFC 9112 §3.2.1).
         "/" => Ok(PathAndQuery::from_static("/")),
         query if query.starts_with('?') => {
-            PathAndQuery::try_from(["/", query].concat()).map_err(|_| "invalid query")
+            let path = PathAndQuery::try_from(["/", query].concat());
+            path.map_err(|_| invalid("the target has an invalid query"))
         }
         _ => Ok(path.clone()),
     }
