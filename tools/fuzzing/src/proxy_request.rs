@@ -160,6 +160,37 @@ fn check_request(message: &Message, exchange: &Exchange) {
         is_requested,
         "a host that was not requested: {message:?} {exchange:?}"
     );
+    check_fields(message);
+    let is_listed = |name: &str| {
+        exchange
+            .passed
+            .iter()
+            .all(|passed| lists(&passed.request, name))
+    };
+    for (name, _) in &message.fields {
+        let is_ours = [
+            "host",
+            "te",
+            "via",
+            "connection",
+            "upgrade",
+            "transfer-encoding",
+            "trailer",
+            "max-forwards",
+            "early-data",
+        ]
+        .contains(&name.as_str())
+            || name.starts_with("x-forwarded-")
+            || name == "content-length";
+        assert!(
+            is_ours || !is_listed(name),
+            "{name} is listed in connection: {message:?}"
+        );
+    }
+}
+
+/// Checks the fields that do not depend on the request of the client.
+fn check_fields(message: &Message) {
     let is_upgrade = message
         .all("connection")
         .any(|value| value.starts_with("upgrade"));
@@ -202,32 +233,6 @@ fn check_request(message: &Message, exchange: &Exchange) {
         message.all("x-forwarded-proto").eq(["https"]),
         "{message:?}"
     );
-    let is_listed = |name: &str| {
-        exchange
-            .passed
-            .iter()
-            .all(|passed| lists(&passed.request, name))
-    };
-    for (name, _) in &message.fields {
-        let is_ours = [
-            "host",
-            "te",
-            "via",
-            "connection",
-            "upgrade",
-            "transfer-encoding",
-            "trailer",
-            "max-forwards",
-            "early-data",
-        ]
-        .contains(&name.as_str())
-            || name.starts_with("x-forwarded-")
-            || name == "content-length";
-        assert!(
-            is_ours || !is_listed(name),
-            "{name} is listed in connection: {message:?}"
-        );
-    }
 }
 
 /// Returns true if the Connection field lists `name` (RFC 9110 §7.6.1).

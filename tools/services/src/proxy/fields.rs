@@ -370,4 +370,26 @@ mod tests {
             assert_eq!(of_response(name), Forward, "{name}");
         }
     }
+
+    /// The guide has the same table.
+    #[test]
+    fn guide_lists_the_rules() {
+        let row = |rule: &FieldRule| {
+            let action = |action: FieldAction| format!("{action:?}").to_lowercase();
+            format!(
+                "| `{}` | {} | {} | {} | {} |\n",
+                rule.name,
+                action(rule.request),
+                action(rule.response),
+                action(rule.trailer),
+                rule.reason
+            )
+        };
+        let table: String = FIELD_RULES.iter().map(row).collect();
+        let page = include_str!("../../../../docs/guide/src/reverse-proxy.md");
+        assert!(
+            page.contains(&table),
+            "docs/guide/src/reverse-proxy.md lacks:\n{table}"
+        );
+    }
 }
