@@ -31,7 +31,7 @@ use courser_base::ScopedIp;
 use courser_udp::{parse_ip, split_zone};
 use http::header::RETRY_AFTER;
 use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{HeaderValue, Request, Response, StatusCode, Uri, Version};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
 use hyper::upgrade::OnUpgrade;
 use tokio::time::Instant;
 use tower::Service;
@@ -49,7 +49,7 @@ pub use self::upgrade::UpgradeProtocol;
 use self::upgrade::Upgrades;
 use self::upstream::{Content, Dial, Upstream};
 pub use self::upstream::{ProxyLimits, TcpConnector, UpstreamStats};
-use crate::body::{Body, boxed, explained, plain};
+use crate::body::{Body, boxed, explained, plain, without_content};
 
 /// The upstream server of a proxy.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -272,13 +272,17 @@ impl<C: Dial> Proxy<C> {
         request: Request<server::Body>,
         facts: &mut UpstreamFacts,
     ) -> Response<Body> {
+        let is_head = request.method() == Method::HEAD;
         match self.forward(request, facts).await {
             Ok(response) => response,
             Err(failure) => {
                 if let Some(reporter) = &self.reporter {
                     reporter.on_failure(&failure, &self.backend, facts.address);
                 }
-                refusal(&failure)
+                match is_head {
+                    true => without_content(refusal(&failure)),
+                    false => refusal(&failure),
+                }
             }
         }
     }

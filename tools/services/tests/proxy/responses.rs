@@ -1,7 +1,7 @@
 //! Responses of upstream servers (RFC 9110 §15, RFC 9112 §6).
 
 use courser_oracle::{
-    Content, Ending, Framing, Response, Script, Step, UpstreamVersion, Version, When,
+    Content, Ending, Framing, Request, Response, Script, Step, UpstreamVersion, Version, When,
 };
 
 use crate::scene::{Scene, each_pair};
@@ -130,6 +130,39 @@ async fn responses_that_end_early_are_not_complete_for_the_client() {
                 let is_refused = answer.status() == 502;
                 assert!(is_refused || !answer.is_complete(), "{case}: {answer}");
             }
+        }
+    })
+    .await;
+}
+
+/// RFC 9110 §9.3.2: those of the upstream server and those that the proxy makes itself.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn responses_to_head_have_no_content() {
+    each_pair(async |scene, version| {
+        let head = Request::new("HEAD", "/");
+        for (script, status) in [
+            (
+                Script::answer(Response::new(200).with("content-length", "7")),
+                200,
+            ),
+            (Script::answer(Response::new(200)), 200),
+            (Script::answer(Response::new(999)), 502),
+        ] {
+            scene.upstream.script(script);
+            let (answer, _) = scene.exchange(version, &head).await;
+            assert_eq!(answer.status(), status, "{version}: {answer}");
+            assert!(answer.is_complete(), "{version}: {answer}");
+            assert_eq!(answer.content, b"", "{version}");
+        }
+        // The connection is still in step.
+        let mut client = scene.client(version).await;
+        for _ in 0..2 {
+            let answer = client.exchange(&head).await;
+            assert_eq!(
+                (answer.status(), answer.is_complete()),
+                (502, true),
+                "{version}: {answer}"
+            );
         }
     })
     .await;
