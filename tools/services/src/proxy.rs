@@ -39,6 +39,7 @@ pub(crate) use self::facts::UpstreamFacts;
 use self::failure::{Failure, cause_of_content, status_of};
 use self::interim::Relay;
 use self::report::Reporter;
+pub(crate) use self::timeouts::ContentFailure;
 use self::timeouts::{IdleTimeout, ServerTimer};
 use self::tunnel::Tunnels;
 use self::upstream::{Content, Dial, Upstream};
@@ -194,7 +195,7 @@ impl Proxy {
     #[must_use]
     pub fn on_failure(self, report: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self {
-            reporter: Some(Reporter::new(report)),
+            reporter: Some(Reporter::new(self.backend.to_string(), report)),
             ..self
         }
     }
@@ -245,7 +246,8 @@ impl<C: Dial> Proxy<C> {
             Ok(response) => response,
             Err(failure) => {
                 if let Some(reporter) = &self.reporter {
-                    reporter.on_failure(&failure, &self.backend, facts.address);
+                    let error = failure.error.as_deref();
+                    reporter.on_failure(failure.cause, error, facts.address);
                 }
                 refusal(&failure)
             }
@@ -330,7 +332,7 @@ impl<C: Dial> Proxy<C> {
         }
         let (mut parts, body) = response.into_parts();
         forward::prepare_response(&mut parts, version);
-        let content = IdleTimeout::new(body, self.times.body);
+        let content = IdleTimeout::new(body, self.times.body, self.reporter.clone());
         Ok(Response::from_parts(parts, boxed(content)))
     }
 

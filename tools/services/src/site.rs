@@ -13,7 +13,7 @@ use tower::{Layer as _, Service, ServiceExt as _, service_fn};
 use tower_http::compression::CompressionLayer;
 
 use crate::body::{Body, boxed};
-use crate::proxy::Proxy;
+use crate::proxy::{Proxy, UpstreamFacts};
 use crate::record::{Record, Recorder};
 
 /// The source of the responses of a server.
@@ -31,6 +31,14 @@ impl Site {
         match self {
             Self::Files(files) => files.root().display().to_string(),
             Self::Proxy(proxy) => proxy.backend().to_string(),
+        }
+    }
+
+    /// Returns the proxy, or `None` for a folder.
+    pub fn proxy(&self) -> Option<Proxy> {
+        match self {
+            Self::Files(_) => None,
+            Self::Proxy(proxy) => Some(Proxy::clone(proxy)),
         }
     }
 
@@ -94,8 +102,8 @@ impl Service<Request<server::Body>> for SiteService {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<server::Body>) -> files::Answering {
-        let record = self.recorder.begin(&request);
+    fn call(&mut self, mut request: Request<server::Body>) -> files::Answering {
+        let mut record = self.recorder.begin(&mut request);
         match &self.source {
             Source::Files(files) => {
                 hooks::answer(files, request, move |response| record.answered(response))
@@ -103,7 +111,11 @@ impl Service<Request<server::Body>> for SiteService {
             Source::Proxy(proxy) => {
                 let proxy = proxy.clone();
                 hooks::answer_later(Box::pin(async move {
-                    record.answered(proxy.answer(request).await)
+                    let response = match record.upstream() {
+                        Some(facts) => proxy.answer_recorded(request, facts).await,
+                        None => proxy.answer(request).await,
+                    };
+                    record.answered(response)
                 }))
             }
             Source::Compressed(answer) => hooks::answer_later((answer.0)(request, record)),
@@ -114,13 +126,23 @@ impl Service<Request<server::Body>> for SiteService {
 fn compressed(proxy: Proxy) -> Compressed {
     let answers = service_fn(move |request: Request<server::Body>| {
         let proxy = proxy.clone();
-        async move { Ok::<_, Infallible>(proxy.answer(request).await) }
+        async move {
+            let mut facts = UpstreamFacts::default();
+            let mut response = proxy.answer_recorded(request, &mut facts).await;
+            // The layer hides the facts otherwise.
+            response.extensions_mut().insert(facts);
+            Ok::<_, Infallible>(response)
+        }
     });
     let compressed = CompressionLayer::new().layer(answers);
-    Compressed(Arc::new(move |request, record| {
+    Compressed(Arc::new(move |request, mut record| {
         let answer = compressed.clone().oneshot(request);
         Box::pin(async move {
-            let Ok(response) = answer.await;
+            let Ok(mut response) = answer.await;
+            let facts = response.extensions_mut().remove();
+            if let (Some(record), Some(facts)) = (record.upstream(), facts) {
+                *record = facts;
+            }
             record.answered(weaken(response.map(boxed)))
         })
     }))
