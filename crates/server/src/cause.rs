@@ -70,7 +70,7 @@ causes! {
     Loop "loop" "The request has passed through this proxy before."
     Overloaded "overloaded" "The memory for requests in progress is in use."
     HandlerTimeout "handler_timeout" "The service did not respond in time."
-    TunnelIdle "tunnel_idle" "The tunnel was idle for too long."
+    ContentFailed "content_failed" "The content of the response could not be read."
     UpstreamNameNotFound "upstream_name_not_found" "The name of the upstream server was not found."
     UpstreamRefused "upstream_refused" "The upstream server refused the connection."
     UpstreamUnreachable "upstream_unreachable" "The upstream server cannot be reached."

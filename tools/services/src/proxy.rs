@@ -43,6 +43,7 @@ use self::forward::Outgoing;
 use self::framing::{FilteredTrailers, Framing};
 use self::interim::Relay;
 use self::report::Reporter;
+pub(crate) use self::timeouts::ContentFailure;
 use self::timeouts::{IdleTimeout, ServerTimer};
 use self::tunnel::Tunnels;
 pub use self::upgrade::UpgradeProtocol;
@@ -207,7 +208,7 @@ impl Proxy {
     #[must_use]
     pub fn on_failure(self, report: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self {
-            reporter: Some(Reporter::new(report)),
+            reporter: Some(Reporter::new(self.backend.to_string(), report)),
             ..self
         }
     }
@@ -277,7 +278,8 @@ impl<C: Dial> Proxy<C> {
             Ok(response) => response,
             Err(failure) => {
                 if let Some(reporter) = &self.reporter {
-                    reporter.on_failure(&failure, &self.backend, facts.address);
+                    let error = failure.error.as_deref();
+                    reporter.on_failure(failure.cause, error, facts.address);
                 }
                 match is_head {
                     true => without_content(refusal(&failure)),
@@ -410,7 +412,7 @@ impl<C: Dial> Proxy<C> {
             return Ok(Response::from_parts(parts, Body::empty()));
         }
         let content = FilteredTrailers::new(body, true);
-        let content = IdleTimeout::new(content, self.times.body);
+        let content = IdleTimeout::new(content, self.times.body, self.reporter.clone());
         Ok(Response::from_parts(parts, boxed(content)))
     }
 }

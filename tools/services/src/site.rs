@@ -14,7 +14,7 @@ use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{DefaultPredicate, Predicate as _};
 
 use crate::body::{Body, boxed};
-use crate::proxy::Proxy;
+use crate::proxy::{Proxy, UpstreamFacts};
 use crate::record::{Record, Recorder};
 
 /// The source of the responses of a server.
@@ -32,6 +32,14 @@ impl Site {
         match self {
             Self::Files(files) => files.root().display().to_string(),
             Self::Proxy(proxy) => proxy.backend().to_string(),
+        }
+    }
+
+    /// Returns the proxy, or `None` for a folder.
+    pub fn proxy(&self) -> Option<Proxy> {
+        match self {
+            Self::Files(_) => None,
+            Self::Proxy(proxy) => Some(Proxy::clone(proxy)),
         }
     }
 
@@ -95,8 +103,8 @@ impl Service<Request<server::Body>> for SiteService {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<server::Body>) -> files::Answering {
-        let record = self.recorder.begin(&request);
+    fn call(&mut self, mut request: Request<server::Body>) -> files::Answering {
+        let mut record = self.recorder.begin(&mut request);
         match &self.source {
             Source::Files(files) => {
                 hooks::answer(files, request, move |response| record.answered(response))
@@ -104,7 +112,11 @@ impl Service<Request<server::Body>> for SiteService {
             Source::Proxy(proxy) => {
                 let proxy = proxy.clone();
                 hooks::answer_later(Box::pin(async move {
-                    record.answered(proxy.answer(request).await)
+                    let response = match record.upstream() {
+                        Some(facts) => proxy.answer_recorded(request, facts).await,
+                        None => proxy.answer(request).await,
+                    };
+                    record.answered(response)
                 }))
             }
             Source::Compressed(answer) => hooks::answer_later((answer.0)(request, record)),
@@ -117,20 +129,29 @@ fn compressed(proxy: Proxy) -> Compressed {
         let proxy = proxy.clone();
         async move {
             let is_forbidden = forbids_transformation(request.headers());
-            let mut response = proxy.answer(request).await;
-            if is_forbidden || must_stay(response.headers()) {
-                response.extensions_mut().insert(Unchanged);
+            let mut facts = UpstreamFacts::default();
+            let mut response = proxy.answer_recorded(request, &mut facts).await;
+            let is_unchanged = is_forbidden || must_stay(response.headers());
+            let extensions = response.extensions_mut();
+            if is_unchanged {
+                extensions.insert(Unchanged);
             }
+            // The layer hides the facts otherwise.
+            extensions.insert(facts);
             Ok::<_, Infallible>(response)
         }
     });
     let may_change = |_, _, _: &HeaderMap, extensions: &Extensions| !is_unchanged(extensions);
     let layer = CompressionLayer::new().compress_when(DefaultPredicate::new().and(may_change));
     let compressed = layer.layer(answers);
-    Compressed(Arc::new(move |request, record| {
+    Compressed(Arc::new(move |request, mut record| {
         let answer = compressed.clone().oneshot(request);
         Box::pin(async move {
-            let Ok(response) = answer.await;
+            let Ok(mut response) = answer.await;
+            let facts = response.extensions_mut().remove();
+            if let (Some(record), Some(facts)) = (record.upstream(), facts) {
+                *record = facts;
+            }
             record.answered(weaken(response.map(boxed)))
         })
     }))

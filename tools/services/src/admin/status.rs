@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::Admin;
 use super::closes::{Close, Closes};
 use super::rows::Row;
+use crate::proxy::UpstreamStats;
 use courser_units::rfc3339;
 
 impl Admin {
@@ -50,6 +51,7 @@ impl Admin {
             "quic_packets_lost": stats.quic.packets_lost,
             "early_data": early_data_counts(stats),
             "udp_dropped_datagrams": dropped,
+            "upstream": self.metrics.upstream().map(upstream),
             "certificates": certificates.iter().map(certificate).collect::<Vec<_>>(),
             "closes": closes(&self.observer.closes()),
         })
@@ -101,6 +103,21 @@ fn certificate(facts: &CertificateFacts) -> Value {
         "names": facts.names,
         "not_after": rfc3339(facts.not_after),
         "days_left": days,
+    })
+}
+
+/// Returns the use of the connections to the upstream server as JSON.
+fn upstream(stats: UpstreamStats) -> Value {
+    json!({
+        "connections_open": stats.connections_open,
+        "connections_limit": stats.connections_limit,
+        "requests": stats.requests,
+        "waiting": stats.waiting,
+        "waiting_limit": stats.waiting_limit,
+        "refused": stats.refused,
+        "queue_timeouts": stats.timed_out,
+        "tunnels": stats.tunnels,
+        "tunnels_idle": stats.tunnels_idle,
     })
 }
 

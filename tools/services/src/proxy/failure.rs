@@ -69,7 +69,11 @@ impl fmt::Display for Shared {
     }
 }
 
-impl std::error::Error for Shared {}
+impl std::error::Error for Shared {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.error.as_ref()?.source()
+    }
+}
 
 /// The name of the upstream server could not be resolved.
 #[derive(Debug, thiserror::Error)]

@@ -49,16 +49,16 @@ impl InterimSender {
     /// Takes the interim responses to a request over HTTP/1.1.
     pub(super) fn receive<B>(self, request: &mut Request<B>) {
         hyper::ext::on_informational(request, move |interim| {
-            self.add(interim.status(), interim.headers());
+            self.add(interim.status(), interim.version(), interim.headers());
         });
     }
 
     /// Takes an interim response.
     pub(super) fn push(&self, interim: &Response<()>) {
-        self.add(interim.status(), interim.headers());
+        self.add(interim.status(), interim.version(), interim.headers());
     }
 
-    fn add(&self, status: StatusCode, headers: &HeaderMap) {
+    fn add(&self, status: StatusCode, version: Version, headers: &HeaderMap) {
         // The proxy itself has sent 100 (Continue) to clients that wait for it.
         if status == StatusCode::CONTINUE {
             return;
@@ -69,6 +69,7 @@ impl InterimSender {
         }
         let mut response = Response::new(());
         *response.status_mut() = status;
+        *response.version_mut() = version;
         *response.headers_mut() = headers.clone();
         let woken = queue.push(response.into_parts().0);
         drop(queue);

@@ -1,6 +1,6 @@
 //! Messages for the operator when requests to the upstream server fail.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{
@@ -13,10 +13,10 @@ use courser::server::Cause;
 use courser_base::Mutex;
 use tokio::time::Instant;
 
-use super::failure::Failure;
-
 /// Reports each cause at most once a minute, so that an outage does not fill the log.
 pub(super) struct Reporter {
+    /// The URL of the upstream server.
+    upstream: String,
     report: Box<dyn Fn(&str) + Send + Sync>,
     reported: Mutex<[Reported; Cause::ALL.len()]>,
     /// True while a thread writes a message.
@@ -31,8 +31,12 @@ struct Reported {
 }
 
 impl Reporter {
-    pub(super) fn new(report: impl Fn(&str) + Send + Sync + 'static) -> Arc<Self> {
+    pub(super) fn new(
+        upstream: String,
+        report: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Arc<Self> {
         Arc::new(Self {
+            upstream,
             report: Box::new(report),
             reported: Mutex::new([Reported::default(); Cause::ALL.len()]),
             is_busy: AtomicBool::new(false),
@@ -42,11 +46,10 @@ impl Reporter {
     /// Reports a failure if its cause has not been reported for a minute.
     pub(super) fn on_failure(
         self: &Arc<Self>,
-        failure: &Failure,
-        upstream: &dyn fmt::Display,
+        cause: Cause,
+        error: Option<&(dyn std::error::Error + Send + Sync + 'static)>,
         address: Option<SocketAddr>,
     ) {
-        let cause = failure.cause;
         if !cause.is_upstream() {
             return;
         }
@@ -64,7 +67,7 @@ impl Reporter {
             reported.last = Some(Instant::now());
             std::mem::take(&mut reported.suppressed)
         };
-        let text = text(failure, upstream, address, suppressed);
+        let text = self.text(cause, error, address, suppressed);
         let reporter = self.clone();
         let thread = std::thread::Builder::new().name("proxy-report".to_owned());
         let started = thread.spawn(move || {
@@ -77,41 +80,41 @@ impl Reporter {
     }
 }
 
+impl Reporter {
+    fn text(
+        &self,
+        cause: Cause,
+        error: Option<&(dyn std::error::Error + Send + Sync + 'static)>,
+        address: Option<SocketAddr>,
+        suppressed: u64,
+    ) -> String {
+        let mut text = format!("proxy to {}", self.upstream);
+        // Writing to a string does not fail.
+        if let Some(address) = address {
+            let _ = write!(text, " at {address}");
+        }
+        let _ = write!(text, ": {}", cause.sentence().trim_end_matches('.'));
+        let mut source = error.map(|error| error as &(dyn std::error::Error + 'static));
+        while let Some(error) = source {
+            let _ = write!(text, ": {error}");
+            source = error.source();
+        }
+        if let Some(remedy) = cause.remedy() {
+            let _ = write!(text, "; {remedy}");
+        }
+        let _ = write!(text, " ({}", cause.name());
+        if suppressed > 0 {
+            let _ = write!(text, ", {suppressed} times since the last message");
+        }
+        text.push(')');
+        text
+    }
+}
+
 impl fmt::Debug for Reporter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Reporter")
     }
-}
-
-fn text(
-    failure: &Failure,
-    upstream: &dyn fmt::Display,
-    address: Option<SocketAddr>,
-    suppressed: u64,
-) -> String {
-    let cause = failure.cause;
-    let mut text = format!("proxy to {upstream}");
-    if let Some(address) = address {
-        text += &format!(" at {address}");
-    }
-    text += &format!(": {}", cause.sentence().trim_end_matches('.'));
-    let mut source = failure
-        .error
-        .as_deref()
-        .map(|error| error as &(dyn std::error::Error + 'static));
-    while let Some(error) = source {
-        text += &format!(": {error}");
-        source = error.source();
-    }
-    if let Some(remedy) = cause.remedy() {
-        text += &format!("; {remedy}");
-    }
-    text += &format!(" ({}", cause.name());
-    match suppressed {
-        0 => text.push(')'),
-        _ => text += &format!(", {suppressed} times since the last message)"),
-    }
-    text
 }
 
 /// Least time between two messages with the same cause.
@@ -126,11 +129,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn cause_is_reported_once_a_minute_with_the_number_of_failures() {
         let (send, messages) = mpsc::channel();
-        let reporter = Reporter::new(move |text| drop(send.send(text.to_owned())));
+        let reporter = Reporter::new("http://a.test".to_owned(), move |text| {
+            drop(send.send(text.to_owned()))
+        });
         let address = Some(([127, 0, 0, 1], 80).into());
         let fail = |cause| {
-            let failure = Failure::new(cause, "why");
-            reporter.on_failure(&failure, &"http://a.test", address);
+            let error = crate::body::BoxError::from("why");
+            reporter.on_failure(cause, Some(&*error), address);
         };
         let next = || messages.recv_timeout(Duration::from_secs(5)).ok();
         fail(Cause::UpstreamRefused);
@@ -161,11 +166,11 @@ mod tests {
     async fn messages_that_cannot_be_written_block_nothing() {
         let (release, blocked) = mpsc::channel::<()>();
         let blocked = std::sync::Mutex::new(blocked);
-        let reporter = Reporter::new(move |_| {
+        let reporter = Reporter::new(String::new(), move |_| {
             let _ = blocked.lock().expect("no panic").recv();
         });
         for cause in Cause::ALL {
-            reporter.on_failure(&Failure::from(*cause), &"x", None);
+            reporter.on_failure(*cause, None, None);
         }
         let reported = reporter.reported.lock();
         let written = reported.iter().filter(|it| it.last.is_some()).count();
