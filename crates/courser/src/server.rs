@@ -41,7 +41,7 @@
 pub use courser_server::{Acme, DnsChange, DnsRecord};
 #[doc(inline)]
 pub use courser_server::{
-    AcmeStats, AltSvc, Body, BodyError, BodyRate, Bound, CertificateFacts, Certificates,
+    AcmeStats, AltSvc, Body, BodyError, BodyRate, Bound, Cause, CertificateFacts, Certificates,
     ConnectionSummary, DrainProgress, Drained, EarlyData, Error, Event, Limits, ListenerStats,
     Peer, Protocol, ProtocolStats, QuicTotals, ReadRate, Refusals, Server, ServerHandle,
     ServerStats, Serving, ShardStats, TcpStats, Timely, TimelyFuture, TlsFacts, TooEarly, TooSlow,

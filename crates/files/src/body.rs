@@ -31,6 +31,9 @@ pub trait BodyObserver: Send {
 
     /// Called when the body reports its end.
     fn on_end(&mut self);
+
+    /// Called when the body fails.
+    fn on_error(&mut self, _error: &BoxError) {}
 }
 
 enum Content {
@@ -120,7 +123,7 @@ impl http_body::Body for Body {
                     let bytes = frame.data_ref().map_or(0, Bytes::len);
                     observer.on_frame(bytes, this.content.is_end_stream());
                 }
-                Some(Err(_)) => {}
+                Some(Err(error)) => observer.on_error(error),
                 None => observer.on_end(),
             }
         }

@@ -1,6 +1,6 @@
 //! A directory with one trace for each connection.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -118,6 +118,13 @@ impl QlogDirectory {
     }
 }
 
+/// Lets only the owner read a new trace, because it has the addresses of clients and the fields of requests.
+fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    options
+}
+
 impl SinkFactory for QlogDirectory {
     fn sink(&self, original_destination: &ConnectionId, side: Side) -> Option<Box<dyn Sink>> {
         let header = TraceHeader {
@@ -129,7 +136,8 @@ impl SinkFactory for QlogDirectory {
         let path = self.path.join(header.file_name());
         let traces = self.traces.clone();
         let open = move || {
-            let file = File::create(path)?;
+            let file =
+                private(File::options().write(true).create(true).truncate(true)).open(path)?;
             traces.fetch_add(1, Ordering::Relaxed);
             Ok(file)
         };

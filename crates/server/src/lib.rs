@@ -42,6 +42,7 @@
 
 mod alt_svc;
 mod builder;
+mod cause;
 mod certificates;
 /// Fields of certificates (RFC 5280 §4.1) for diagnostics.
 pub mod certificate {
@@ -72,6 +73,7 @@ mod tls;
 
 pub use self::alt_svc::AltSvc;
 pub use self::builder::{Server, serve};
+pub use self::cause::Cause;
 #[cfg(feature = "acme")]
 pub use self::certificates::{Acme, DnsChange, DnsRecord};
 pub use self::certificates::{CertificateFacts, Certificates};

@@ -44,6 +44,8 @@ impl fmt::Display for Protocol {
 /// The parameters negotiated in the TLS handshake of a connection.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TlsFacts {
+    /// The version: `TLSv1.2` or `TLSv1.3`.
+    pub version: Option<&'static str>,
     /// The name that the client requested (SNI).
     pub server_name: Option<String>,
     /// The cipher suite, such as `TLS13_AES_128_GCM_SHA256`.

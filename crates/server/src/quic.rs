@@ -330,6 +330,7 @@ fn facts(connection: &Connection) -> TlsFacts {
         return TlsFacts::default();
     };
     TlsFacts {
+        version: Some("TLSv1.3"),
         server_name: data.server_name,
         cipher_suite: data.suite.map(|suite| suite_name(suite).to_owned()),
         key_exchange: data.key_exchange,

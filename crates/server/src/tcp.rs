@@ -405,6 +405,11 @@ const UNSUPPORTED_EXTENSION: [u8; 7] = [21, 3, 3, 0, 2, 2, 110];
 fn facts(tls: &rustls::ServerConnection) -> TlsFacts {
     let group = tls.negotiated_key_exchange_group();
     TlsFacts {
+        version: match tls.protocol_version() {
+            Some(rustls::ProtocolVersion::TLSv1_2) => Some("TLSv1.2"),
+            Some(rustls::ProtocolVersion::TLSv1_3) => Some("TLSv1.3"),
+            _ => None,
+        },
         server_name: tls.server_name().map(str::to_owned),
         cipher_suite: tls
             .negotiated_cipher_suite()

@@ -57,7 +57,7 @@ impl QueuedKeyLog {
     pub fn append_to(path: PathBuf) -> io::Result<Self> {
         let writer = BackgroundWriter::new("key-log")?;
         Ok(Self::with_output(writer, move || {
-            OpenOptions::new().append(true).create(true).open(path)
+            private(OpenOptions::new().append(true).create(true)).open(path)
         }))
     }
 
@@ -112,6 +112,13 @@ impl QueuedKeyLog {
         let mut kept = self.error.lock();
         kept.take()
     }
+}
+
+/// Lets only the owner read a new file, because it decrypts captures.
+fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    options
 }
 
 impl KeyLog for QueuedKeyLog {

@@ -160,7 +160,40 @@ fn check_request(message: &Message, exchange: &Exchange) {
         is_requested,
         "a host that was not requested: {message:?} {exchange:?}"
     );
-    let is_upgrade = message.all("connection").any(|value| value == "upgrade");
+    check_fields(message);
+    let is_listed = |name: &str| {
+        exchange
+            .passed
+            .iter()
+            .all(|passed| lists(&passed.request, name))
+    };
+    for (name, _) in &message.fields {
+        let is_ours = [
+            "host",
+            "te",
+            "via",
+            "connection",
+            "upgrade",
+            "transfer-encoding",
+            "trailer",
+            "max-forwards",
+            "early-data",
+        ]
+        .contains(&name.as_str())
+            || name.starts_with("x-forwarded-")
+            || name == "content-length";
+        assert!(
+            is_ours || !is_listed(name),
+            "{name} is listed in connection: {message:?}"
+        );
+    }
+}
+
+/// Checks the fields that do not depend on the request of the client.
+fn check_fields(message: &Message) {
+    let is_upgrade = message
+        .all("connection")
+        .any(|value| value.starts_with("upgrade"));
     for name in [
         "keep-alive",
         "proxy-connection",
@@ -169,10 +202,22 @@ fn check_request(message: &Message, exchange: &Exchange) {
     ] {
         assert_eq!(message.all(name).count(), 0, "{name}: {message:?}");
     }
+    let options = ["upgrade", "te", "upgrade, te"];
     assert!(
-        message.all("connection").all(|value| value == "upgrade"),
+        message
+            .all("connection")
+            .all(|value| options.contains(&value)),
         "{message:?}"
     );
+    assert!(
+        message.all("upgrade").all(|value| value == "websocket"),
+        "{message:?}"
+    );
+    assert!(
+        message.fields.iter().all(|(name, _)| !name.contains('_')),
+        "{message:?}"
+    );
+    assert_eq!(message.fields[0].0, "host", "{message:?}");
     assert!(
         is_upgrade || message.all("upgrade").next().is_none(),
         "{message:?}"
@@ -188,29 +233,6 @@ fn check_request(message: &Message, exchange: &Exchange) {
         message.all("x-forwarded-proto").eq(["https"]),
         "{message:?}"
     );
-    let is_listed = |name: &str| {
-        exchange
-            .passed
-            .iter()
-            .all(|passed| lists(&passed.request, name))
-    };
-    for (name, _) in &message.fields {
-        let is_ours = [
-            "host",
-            "te",
-            "via",
-            "connection",
-            "upgrade",
-            "transfer-encoding",
-        ]
-        .contains(&name.as_str())
-            || name.starts_with("x-forwarded-")
-            || name == "content-length";
-        assert!(
-            is_ours || !is_listed(name),
-            "{name} is listed in connection: {message:?}"
-        );
-    }
 }
 
 /// Returns true if the Connection field lists `name` (RFC 9110 §7.6.1).
@@ -230,13 +252,14 @@ fn lists(headers: &HeaderMap, name: &str) -> bool {
 /// Checks the response that the client receives.
 fn check_response(answered: &Answered) {
     let headers = &answered.headers;
-    let is_upgraded = answered.status == 101;
+    let is_upgraded = matches!(answered.status, 101 | 426);
+    assert!(answered.status < 600, "{answered:?}");
     for name in [
         "keep-alive",
         "proxy-connection",
-        "proxy-authenticate",
         "te",
         "transfer-encoding",
+        "alt-svc",
     ] {
         assert!(!headers.contains_key(name), "{name}: {answered:?}");
     }

@@ -58,6 +58,8 @@ pub struct Writer(Receiver<()>);
 struct LogQueue {
     /// Total size of the queued lines in bytes.
     queued: AtomicUsize,
+    /// Number of the queued lines.
+    lines: AtomicU64,
     dropped: AtomicU64,
     has_warned: AtomicBool,
     /// Set after the file was moved away; the thread then opens the path again.
@@ -101,6 +103,7 @@ impl AccessLog {
         let (done, ended) = channel();
         let shared = Arc::new(LogQueue {
             queued: AtomicUsize::new(0),
+            lines: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
             has_warned: AtomicBool::new(false),
             reopen_requested: AtomicBool::new(false),
@@ -158,6 +161,11 @@ impl AccessLog {
         }
     }
 
+    /// Returns true if lines include the ID of the request.
+    pub(crate) fn has_request_ids(&self) -> bool {
+        self.format == LogFormat::Json
+    }
+
     /// Queues the line of a request.
     pub(crate) fn record(&self, exchange: &Exchange, details: &Details) {
         let mut line = match self.format {
@@ -171,8 +179,10 @@ impl AccessLog {
         let len = line.len();
         let before = self.shared.queued.fetch_add(len, Relaxed);
         let fits = before + len <= MAX_BYTES;
+        self.shared.lines.fetch_add(1, Relaxed);
         if !fits || self.queue.try_send(Order::Line(line)).is_err() {
             self.shared.queued.fetch_sub(len, Relaxed);
+            self.shared.lines.fetch_sub(1, Relaxed);
             self.shared
                 .count_dropped_line("the disk or the reader is too slow");
         }
@@ -191,11 +201,17 @@ impl AccessLog {
         let _ = self.queue.try_send(Order::Wake);
     }
 
-    /// Writes the queued lines and ends the thread. Gives up after 5 seconds if the disk is slow.
-    pub fn end(self, writer: &Writer) {
+    /// Writes the queued lines and ends the thread. Gives up after this time if the disk or the reader of standard
+    /// output is slow. Returns the number of lines that were lost then.
+    pub fn end(self, writer: &Writer, within: Duration) -> u64 {
         self.shared.end_requested.store(true, Release);
         let _ = self.queue.try_send(Order::Wake);
-        let _ = writer.0.recv_timeout(END_WITHIN);
+        if writer.0.recv_timeout(within).is_ok() {
+            return 0;
+        }
+        let lost = self.shared.lines.load(Relaxed);
+        self.shared.dropped.fetch_add(lost, Relaxed);
+        lost
     }
 }
 
@@ -298,6 +314,7 @@ fn write_all(mut target: Target, orders: &Receiver<Order>, shared: &Arc<LogQueue
 fn write_line(target: &mut Target, line: &str, shared: &Arc<LogQueue>) {
     let written = target.write(line);
     shared.queued.fetch_sub(line.len(), Relaxed);
+    shared.lines.fetch_sub(1, Relaxed);
     if let Err(error) = written {
         shared.count_dropped_line(&error.to_string());
     }
@@ -311,12 +328,41 @@ const MAX_BYTES: usize = 8 << 20;
 const FLUSH_AFTER: Duration = Duration::from_millis(200);
 /// Interval at which [`AccessLog::keep_writing`] checks that the thread runs.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// Time limit for writing the last lines, so that a hanging disk does not keep the server from ending.
-const END_WITHIN: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn reader_that_stalls_does_not_delay_the_end_and_lost_lines_are_counted() {
+        let name = format!("courser-access-log-fifo-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_file(&path);
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        if !made.is_ok_and(|status| status.success()) {
+            return;
+        }
+        // Opened for both, so that opening does not wait for the other end. It is never read.
+        let _both = OpenOptions::new().read(true).write(true).open(&path);
+        let (log, writer) =
+            AccessLog::open(LogFormat::Common, Some(&path), |_| {}).expect("a pipe");
+        for _ in 0..2000 {
+            let line = "x".repeat(100);
+            log.shared.queued.fetch_add(line.len(), Relaxed);
+            log.shared.lines.fetch_add(1, Relaxed);
+            log.queue
+                .try_send(Order::Line(line))
+                .expect("there is room");
+        }
+        let (began, watched) = (std::time::Instant::now(), log.clone());
+        let lost = log.end(&writer, Duration::from_millis(300));
+        std::fs::remove_file(&path).expect("a pipe");
+        assert!(began.elapsed() < Duration::from_secs(5));
+        // A pipe holds 64 KiB.
+        assert!((1000..2000).contains(&lost), "{lost}");
+        assert_eq!(watched.dropped(), lost);
+    }
 
     #[tokio::test]
     async fn thread_that_panics_is_replaced_and_no_line_is_lost() {
@@ -328,6 +374,7 @@ mod tests {
                 .expect("a file");
         let line = |text: &str| {
             log.shared.queued.fetch_add(text.len(), Relaxed);
+            log.shared.lines.fetch_add(1, Relaxed);
             log.queue
                 .send(Order::Line(text.to_owned()))
                 .expect("the log task runs");
@@ -344,7 +391,7 @@ mod tests {
             tokio::task::yield_now().await;
         }
         let watched = log.clone();
-        log.end(&writer);
+        assert_eq!(log.end(&writer, Duration::from_secs(5)), 0);
         writing.await.expect("no panic").expect("an end");
         assert_eq!(watched.dropped(), 0);
         let text = std::fs::read_to_string(&path).expect("a file");

@@ -28,6 +28,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
 pub use self::guard::{Advice, Guard, TokenError};
+pub use self::limit_usage::open_files_limit;
 pub use self::observer::Observer;
 pub use self::status::early_data_counts;
 

@@ -37,3 +37,12 @@ pub(crate) fn explained(status: StatusCode, reason: &str) -> Response<Body> {
     let text = format!("{status}: {reason}\n");
     typed(status, "text/plain; charset=utf-8", text)
 }
+
+/// Removes the content of a response to HEAD, and keeps its length (RFC 9110 §9.3.2). hyper would send it over HTTP/2.
+pub(crate) fn without_content(response: Response<Body>) -> Response<Body> {
+    let (mut parts, body) = response.into_parts();
+    if let Some(length) = http_body::Body::size_hint(&body).exact() {
+        parts.headers.insert(header::CONTENT_LENGTH, length.into());
+    }
+    Response::from_parts(parts, Body::empty())
+}

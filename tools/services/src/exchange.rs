@@ -3,8 +3,11 @@
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 
-use courser::server::{Peer, Protocol};
+use courser::server::{Cause, Peer, Protocol};
 use http::{HeaderValue, Method, Request, StatusCode, Uri, Version, header};
+
+use crate::proxy::UpstreamFacts;
+use crate::request_id::RequestId;
 
 /// A completed request and its response.
 #[derive(Debug)]
@@ -18,6 +21,10 @@ pub(crate) struct Exchange {
     pub(crate) took: Duration,
     /// False if the response was aborted.
     pub(crate) is_complete: bool,
+    /// The reason if the server made the response itself, or if the response was aborted.
+    pub(crate) cause: Option<Cause>,
+    /// What happened at the upstream server of a proxy.
+    pub(crate) upstream: UpstreamFacts,
 }
 
 /// The facts about a request that only the access log records.
@@ -32,6 +39,8 @@ pub(crate) struct Details {
     pub(crate) referer: Option<HeaderValue>,
     pub(crate) user_agent: Option<HeaderValue>,
     pub(crate) at: SystemTime,
+    /// The ID of the request, in formats that include it.
+    pub(crate) request_id: Option<RequestId>,
 }
 
 impl Details {
@@ -48,6 +57,7 @@ impl Details {
             referer: headers.get(header::REFERER).cloned(),
             user_agent: headers.get(header::USER_AGENT).cloned(),
             at: SystemTime::now(),
+            request_id: None,
         }
     }
 }

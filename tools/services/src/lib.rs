@@ -41,7 +41,7 @@
 //!     .interim_responses(true)
 //!     .service(Site::Proxy(Box::new(proxy)).into_service(false, recorder))
 //!     .await?;
-//! log.end(&writer);
+//! log.end(&writer, Duration::from_secs(5));
 //! # Ok(())
 //! # }
 //! ```
@@ -63,17 +63,22 @@ pub mod listing;
 mod metrics;
 mod proxy;
 mod record;
+mod request_id;
 mod server_ids;
 mod site;
 
 pub use self::access_log::{AccessLog, LogFormat, Writer};
 pub use self::address_list::{AddressLists, ListError, ListEvent, ListKind, ListWatch};
+pub use self::admin::open_files_limit;
 pub use self::body::{Body, BoxError};
 pub use self::bursts::release_memory_of_bursts;
 pub use self::metrics::Metrics;
 #[cfg(feature = "fuzzing")]
 pub use self::proxy::fuzzing;
-pub use self::proxy::{Backend, Proxy, ProxyTimes, TcpConnector};
+pub use self::proxy::{
+    Backend, FIELD_RULES, FieldAction, FieldRule, Proxy, ProxyLimits, ProxyTimes, TcpConnector,
+    UpgradeProtocol, UpstreamStats,
+};
 pub use self::record::Recorder;
 pub use self::server_ids::{ServerIdsError, read_server_ids};
 pub use self::site::{Site, SiteService};

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::UNIX_EPOCH;
 
 use courser::files::{self, Files};
-use courser::server::{AcmeStats, Protocol, ProtocolStats, ServerHandle, ServerStats};
+use courser::server::{AcmeStats, Cause, Protocol, ProtocolStats, ServerHandle, ServerStats};
 use courser_units::to_f64;
 use http::Method;
 use prometheus_client::collector::Collector;
@@ -21,6 +21,8 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::access_log::AccessLog;
 use crate::exchange::Exchange;
+use crate::proxy::{Proxy, UpstreamStats};
+use crate::site::Site;
 
 /// Metrics of requests and of the server in the text format of OpenMetrics.
 #[derive(Debug)]
@@ -30,6 +32,8 @@ pub struct Metrics {
     durations: Family<ProtocolLabel, Histogram, fn() -> Histogram>,
     bytes: Family<ProtocolLabel, Counter<u64, AtomicU64>>,
     incomplete: Family<ProtocolLabel, Counter<u64, AtomicU64>>,
+    causes: Family<CauseLabel, Counter<u64, AtomicU64>>,
+    upstream: Option<Proxy>,
     /// The metrics of requests without a protocol, then those of [`Protocol::ALL`].
     by_protocol: [OnceLock<ProtocolMetrics>; 1 + Protocol::ALL.len()],
 }
@@ -43,18 +47,26 @@ struct RequestLabels {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct CauseLabel {
+    cause: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct ProtocolLabel {
     protocol: &'static str,
 }
 
 impl Metrics {
-    /// Creates the metrics of a server, its QUIC connections, its access log, and the files that it serves.
+    /// Creates the metrics of a server, its QUIC connections, its access log, and its files or its connections to an
+    /// upstream server.
     pub fn new(
         handle: ServerHandle,
         connections: &courser::observe::Metrics,
         log: Option<AccessLog>,
-        files: Option<Files>,
+        site: Option<&Site>,
     ) -> Arc<Self> {
+        let files = site.and_then(Site::files);
+        let upstream = site.and_then(Site::proxy);
         let durations: fn() -> Histogram = || Histogram::new(BOUNDS);
         let mut metrics = Self {
             registry: Registry::with_prefix("courser"),
@@ -62,6 +74,8 @@ impl Metrics {
             durations: Family::new_with_constructor(durations),
             bytes: Family::default(),
             incomplete: Family::default(),
+            causes: Family::default(),
+            upstream: upstream.clone(),
             by_protocol: Default::default(),
         };
         let registry = &mut metrics.registry;
@@ -87,7 +101,17 @@ impl Metrics {
             "Responses that were not completed",
             metrics.incomplete.clone(),
         );
-        registry.register_collector(Box::new(Server { handle, log, files }));
+        registry.register(
+            "http_responses_by_cause",
+            "Responses that the server made itself or aborted, by cause",
+            metrics.causes.clone(),
+        );
+        registry.register_collector(Box::new(Server {
+            handle,
+            log,
+            files,
+            upstream,
+        }));
         registry.register_collector(connections.collector());
         Arc::new(metrics)
     }
@@ -100,11 +124,19 @@ impl Metrics {
         of.requests(self, protocol, exchange).inc();
         of.durations.observe(exchange.took.as_secs_f64());
         of.bytes.inc_by(exchange.bytes);
+        if let Some(cause) = exchange.cause.map(Cause::name) {
+            self.causes.get_or_create(&CauseLabel { cause }).inc();
+        }
         if !exchange.is_complete {
             self.incomplete
                 .get_or_create(&ProtocolLabel { protocol })
                 .inc();
         }
+    }
+
+    /// Returns the use of the connections to the upstream server, if there is one.
+    pub(crate) fn upstream(&self) -> Option<UpstreamStats> {
+        self.upstream.as_ref().map(Proxy::stats)
     }
 
     /// Returns all metrics in the text format of OpenMetrics.
@@ -180,6 +212,7 @@ struct Server {
     handle: ServerHandle,
     log: Option<AccessLog>,
     files: Option<Files>,
+    upstream: Option<Proxy>,
 }
 
 impl Collector for Server {
@@ -239,6 +272,9 @@ impl Collector for Server {
         }
         if let Some(files) = &self.files {
             encode_files(&mut out, &files.stats())?;
+        }
+        if let Some(upstream) = &self.upstream {
+            encode_upstream(&mut out, upstream.stats())?;
         }
         let certificates = self.handle.certificates();
         if let Some(first) = certificates.iter().map(|it| it.not_after).min() {
@@ -492,6 +528,53 @@ fn encode_files(out: &mut Out<'_, '_>, stats: &files::Stats) -> std::fmt::Result
         "files_in_memory",
         "Cached files",
         to_f64(stats.files as u64),
+    )
+}
+
+fn encode_upstream(out: &mut Out<'_, '_>, stats: UpstreamStats) -> std::fmt::Result {
+    for (name, help, value) in [
+        (
+            "upstream_connections_open",
+            "Open connections to the upstream server",
+            stats.connections_open,
+        ),
+        (
+            "upstream_connections_limit",
+            "Largest number of connections to the upstream server",
+            stats.connections_limit,
+        ),
+        (
+            "upstream_requests",
+            "Requests and tunnels in progress at the upstream server",
+            stats.requests,
+        ),
+        (
+            "upstream_waiting",
+            "Requests that wait for a connection to the upstream server",
+            stats.waiting,
+        ),
+        (
+            "upstream_tunnels",
+            "Open tunnels to the upstream server",
+            stats.tunnels,
+        ),
+    ] {
+        out.gauge(name, help, to_f64(value as u64))?;
+    }
+    out.counter(
+        "upstream_refused",
+        "Requests refused because too many waited for a connection to the upstream server",
+        stats.refused,
+    )?;
+    out.counter(
+        "upstream_queue_timeouts",
+        "Requests refused because they waited too long for a connection to the upstream server",
+        stats.timed_out,
+    )?;
+    out.counter(
+        "upstream_tunnels_idle",
+        "Tunnels closed because they were idle",
+        stats.tunnels_idle,
     )
 }
 

@@ -1,11 +1,19 @@
 //! A reverse proxy.
 
+mod facts;
+mod failure;
+mod fields;
 mod forward;
+mod framing;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
+mod hops;
 mod interim;
+mod report;
 mod target;
 mod timeouts;
+mod tunnel;
+mod upgrade;
 mod upstream;
 
 use std::borrow::Cow;
@@ -13,29 +21,36 @@ use std::convert::Infallible;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
 use courser::h3::Interim;
-use courser::server;
+use courser::server::{self, Cause, Peer};
 use courser_base::ScopedIp;
 use courser_udp::{parse_ip, split_zone};
-use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
+use http::header::RETRY_AFTER;
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
-use http_body::{Frame, SizeHint};
-use http_body_util::BodyExt as _;
 use hyper::upgrade::OnUpgrade;
-use hyper_util::client::legacy::connect::Connect;
-use hyper_util::rt::TokioIo;
+use tokio::time::Instant;
 use tower::Service;
 
+pub(crate) use self::facts::UpstreamFacts;
+use self::failure::{Failure, cause_of_content, status_of};
+pub use self::fields::{FIELD_RULES, FieldAction, FieldRule};
+use self::forward::Outgoing;
+use self::framing::{FilteredTrailers, Framing};
 use self::interim::Relay;
+use self::report::Reporter;
+pub(crate) use self::timeouts::ContentFailure;
 use self::timeouts::{IdleTimeout, ServerTimer};
-pub use self::upstream::TcpConnector;
+use self::tunnel::Tunnels;
+pub use self::upgrade::UpgradeProtocol;
+use self::upgrade::Upgrades;
 use self::upstream::{Content, Dial, Upstream};
-use crate::body::{Body, boxed, explained, plain};
+pub use self::upstream::{ProxyLimits, TcpConnector, UpstreamStats};
+use crate::body::{Body, boxed, explained, plain, without_content};
 
 /// The upstream server of a proxy.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -118,7 +133,7 @@ impl Backend {
         self.link_local.map(|ip| ip.with_port(port))
     }
 
-    /// Returns the Host field for requests that name no host.
+    /// Returns the host for requests that name none.
     fn host(&self) -> &str {
         match self.authority.port_u16() {
             Some(80) => self.authority.host(),
@@ -127,16 +142,17 @@ impl Backend {
     }
 
     fn uri(&self) -> Uri {
-        self.uri_of(PathAndQuery::from_static("/"))
+        uri_of(self.authority.clone(), PathAndQuery::from_static("/"))
     }
+}
 
-    fn uri_of(&self, path: PathAndQuery) -> Uri {
-        let mut parts = http::uri::Parts::default();
-        parts.scheme = Some(Scheme::HTTP);
-        parts.authority = Some(self.authority.clone());
-        parts.path_and_query = Some(path);
-        Uri::from_parts(parts).expect("all parts are there")
-    }
+/// Returns a URI of the scheme `http`, because connections to upstream servers have no TLS.
+fn uri_of(authority: Authority, path: PathAndQuery) -> Uri {
+    let mut parts = http::uri::Parts::default();
+    parts.scheme = Some(Scheme::HTTP);
+    parts.authority = Some(authority);
+    parts.path_and_query = Some(path);
+    Uri::from_parts(parts).expect("all parts are there")
 }
 
 impl fmt::Display for Backend {
@@ -156,33 +172,86 @@ impl fmt::Display for Backend {
 
 /// Forwards requests to an upstream server.
 ///
-/// Clients and the upstream server may use different versions of HTTP. Upgrades such as WebSocket and interim
-/// responses are forwarded. Connection-specific fields are removed (RFC 9110 §7.6), and fields that describe the
-/// client are replaced: Forwarded, X-Forwarded-For, X-Forwarded-Proto, X-Forwarded-Host and Via. A request whose
-/// target and Host field name different hosts is refused.
+/// Clients and the upstream server may use different versions of HTTP. The host of a request stays the one that the
+/// client named, as Host over HTTP/1.1 and as `:authority` over HTTP/2. A request of HTTP/1.0 without a host gets
+/// that of the upstream server's URL. The scheme over HTTP/2 is that of the URL, `http`, and the client's is in
+/// Forwarded and X-Forwarded-Proto. Upgrades to WebSocket and interim responses are forwarded.
+///
+/// [`FIELD_RULES`] lists the fields that are not forwarded unchanged: those that are specific to a connection (RFC
+/// 9110 §7.6), and those that describe the client, which the proxy writes itself. A request whose target and Host
+/// field name different hosts is refused, and so is one that has passed this process before (RFC 9110 §7.6.3).
 #[derive(Clone, Debug)]
 pub struct Proxy<C = TcpConnector> {
     backend: Backend,
     upstream: Upstream<C>,
     times: ProxyTimes,
+    upgrades: Upgrades,
+    keeps_underscores: bool,
+    tunnels: Arc<Tunnels>,
+    reporter: Option<Arc<Reporter>>,
 }
 
 impl Proxy {
     /// Creates a proxy that connects over TCP.
     pub fn new(backend: Backend, times: ProxyTimes) -> Self {
+        Self::with_limits(backend, times, ProxyLimits::default())
+    }
+
+    /// Creates a proxy that connects over TCP, with limits on its connections.
+    pub fn with_limits(backend: Backend, times: ProxyTimes, limits: ProxyLimits) -> Self {
         let connector = TcpConnector::new(backend.link_local_address(), times.connect);
-        Self::with(connector, backend, times)
+        Self::with(connector, backend, times, limits)
+    }
+
+    /// Calls `report` with a message for the operator when requests to the upstream server fail: the cause, the
+    /// address, and what to do. Each cause is reported at most once a minute, on a thread of its own.
+    #[must_use]
+    pub fn on_failure(self, report: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self {
+            reporter: Some(Reporter::new(self.backend.to_string(), report)),
+            ..self
+        }
+    }
+
+    /// Returns the use of the connections to the upstream server.
+    pub fn stats(&self) -> UpstreamStats {
+        UpstreamStats {
+            tunnels: self.tunnels.open(),
+            tunnels_idle: self.tunnels.closed_idle(),
+            ..self.upstream.stats()
+        }
     }
 }
 
-impl<C: Connect + Dial> Proxy<C> {
+impl<C: Dial> Proxy<C> {
     /// Creates a proxy that connects with this connector.
-    fn with(connector: C, backend: Backend, times: ProxyTimes) -> Self {
+    fn with(connector: C, backend: Backend, times: ProxyTimes, limits: ProxyLimits) -> Self {
+        let (server, is_http2) = (backend.uri(), backend.is_http2);
         Self {
-            upstream: Upstream::new(connector, backend.uri(), backend.is_http2),
+            upstream: Upstream::new(connector, server, is_http2, times.connect, limits),
             backend,
             times,
+            upgrades: Upgrades::default(),
+            keeps_underscores: false,
+            tunnels: Tunnels::new(limits.tunnel_idle),
+            reporter: None,
         }
+    }
+
+    /// Forwards upgrades to these protocols besides WebSocket.
+    #[must_use]
+    pub fn with_upgrades(mut self, protocols: impl IntoIterator<Item = UpgradeProtocol>) -> Self {
+        self.upgrades = self.upgrades.with(protocols);
+        self
+    }
+
+    /// Forwards request fields whose names contain an underscore, which are removed by default: CGI and many
+    /// frameworks do not distinguish it from a hyphen. Names that resemble a name of [`FIELD_RULES`] are removed in
+    /// any case.
+    #[must_use]
+    pub const fn with_underscores(mut self, keeps_underscores: bool) -> Self {
+        self.keeps_underscores = keeps_underscores;
+        self
     }
 
     /// Returns the upstream server.
@@ -190,81 +259,165 @@ impl<C: Connect + Dial> Proxy<C> {
         &self.backend
     }
 
-    /// Returns the response of the upstream server, 502 if it cannot be reached or does not speak HTTP, or 504
-    /// if it exceeds a time limit.
+    /// Returns the response of the upstream server, 502 if it cannot be reached or does not speak HTTP, 503 if its
+    /// connections are in use, or 504 if it exceeds a time limit. A response that the proxy makes itself has its
+    /// [`Cause`] as an extension.
     pub async fn answer(&self, request: Request<server::Body>) -> Response<Body> {
-        let (mut parts, body) = request.into_parts();
-        let is_upgrade = forward::is_upgrade(&parts);
-        let client_side = parts
-            .extensions
-            .remove::<OnUpgrade>()
-            .filter(|_| is_upgrade);
-        if !forward::has_valid_names(&parts.headers) {
-            return explained(StatusCode::BAD_REQUEST, "invalid field name");
-        }
-        let version = parts.version;
-        // Interim responses are sent over HTTP/3 only.
-        let interim = parts.extensions.remove::<Interim>();
-        let interim = interim.filter(|_| version == Version::HTTP_3);
-        let path = parts.uri.path_and_query().cloned();
-        // A forwarded CONNECT would open a tunnel at the upstream server, whatever its target.
-        let Some(path) = path.filter(|_| parts.method != Method::CONNECT) else {
-            return plain(StatusCode::BAD_REQUEST);
-        };
-        let host = match target::host(&parts) {
-            Ok(host) => host,
-            Err(reason) => return explained(StatusCode::BAD_REQUEST, reason),
-        };
-        forward::prepare_request(&mut parts, host.as_ref(), client_side.is_some());
-        self.address(&mut parts, path);
-        parts.extensions = http::Extensions::new();
-        let body = match body_of(&parts, version, body).await {
-            Ok(body) => body,
-            Err(error) => return plain(status_of_body(&error)),
-        };
-        let mut timer = ServerTimer::start();
-        let mut request = Request::from_parts(parts, timer.watch(body));
-        let relay = interim.map(|client| Relay::new(&mut request, client));
-        // Pinned here, because each future that contains another one reserves memory for it twice.
-        let mut sent = pin!(self.upstream.send(request));
-        let response = pin!(async {
-            match relay {
-                Some(relay) => relay.until(sent).await,
-                None => sent.as_mut().await,
-            }
-        });
-        let response = match timer.within(self.times.response, response).await {
-            Some(Ok(response)) if forward::has_valid_names(response.headers()) => response,
-            Some(Ok(_)) => return plain(StatusCode::BAD_GATEWAY),
-            Some(Err(error)) => return plain(status_of(&*error)),
-            None => return plain(StatusCode::GATEWAY_TIMEOUT),
-        };
-        finish(response, client_side, version, self.times.body)
+        self.answer_recorded(request, &mut UpstreamFacts::default())
+            .await
     }
 
-    /// Rewrites the target of a request for the upstream server.
-    fn address(&self, parts: &mut http::request::Parts, path: PathAndQuery) {
+    /// Returns the response like [`answer`](Self::answer), and writes down what happened at the upstream server.
+    pub(crate) async fn answer_recorded(
+        &self,
+        request: Request<server::Body>,
+        facts: &mut UpstreamFacts,
+    ) -> Response<Body> {
+        let is_head = request.method() == Method::HEAD;
+        match self.forward(request, facts).await {
+            Ok(response) => response,
+            Err(failure) => {
+                if let Some(reporter) = &self.reporter {
+                    let error = failure.error.as_deref();
+                    reporter.on_failure(failure.cause, error, facts.address);
+                }
+                match is_head {
+                    true => without_content(refusal(&failure)),
+                    false => refusal(&failure),
+                }
+            }
+        }
+    }
+
+    async fn forward(
+        &self,
+        request: Request<server::Body>,
+        facts: &mut UpstreamFacts,
+    ) -> Result<Response<Body>, Failure> {
+        let (mut parts, body) = request.into_parts();
+        if !forward::has_valid_names(&parts.headers) {
+            return Err(Failure::new(Cause::InvalidField, "invalid field name"));
+        }
+        let version = parts.version;
+        let interim = parts.extensions.remove::<Interim>();
+        let path = target::path(&parts)?;
+        let host = target::host(&parts);
+        let host = host.map_err(|reason| Failure::new(Cause::InvalidHost, reason))?;
+        hops::check(&parts)?;
+        if let Some(answer) = hops::answer(&parts) {
+            return Ok(answer);
+        }
+        let framing = Framing::of(&mut parts.headers, version);
+        let framing = framing.map_err(|reason| Failure::new(Cause::InvalidFraming, reason))?;
+        let client_side = parts.extensions.remove::<OnUpgrade>();
+        let upgrade = client_side.zip(self.upgrades.requested(&parts));
+        if upgrade.is_some() && self.backend.is_http2 {
+            // Without the upgrade, it would be a request for the content at this path.
+            let reason = "upgrades require an upstream server with HTTP/1.1";
+            return Err(Failure::new(Cause::UnsupportedUpgrade, reason));
+        }
+        let protocol = upgrade.as_ref().map(|(_, protocol)| protocol.clone());
+        self.address(&mut parts, path, host.as_ref(), protocol);
+        let client = parts.extensions.get::<Peer>().map(Peer::current_address);
+        parts.extensions = http::Extensions::new();
+        let body = framing.body(&mut parts, body, self.keeps_underscores);
+        let body = body.await;
+        let body = body.map_err(|error| Failure::from(cause_of_content(&error)))?;
+        let permit = self.upstream.admit(client.map(ScopedIp::of)).await?;
+        let began = Instant::now();
+        let mut timer = ServerTimer::start();
+        let request = Request::from_parts(parts, timer.watch(body));
+        let (relay, sender) = match interim.map(|client| Relay::new(client, version)) {
+            Some((relay, sender)) => (Some(relay), Some(sender)),
+            None => (None, None),
+        };
+        let response = {
+            // Pinned here, because each future that contains another one reserves memory for it twice.
+            let mut sent = pin!(self.upstream.send(request, permit, sender, facts));
+            let response = pin!(async {
+                match relay {
+                    Some(relay) => relay.until(sent).await,
+                    None => sent.as_mut().await,
+                }
+            });
+            timer.within(self.times.response, response).await
+        };
+        facts.responding = Some(began.elapsed());
+        let response = response.ok_or(Cause::UpstreamTimeout)??;
+        facts.status = Some(response.status());
+        forward::check_response(response.status(), response.headers())?;
+        self.finish(response, upgrade, version)
+    }
+
+    /// Rewrites the target and the fields of a request for the upstream server.
+    fn address(
+        &self,
+        parts: &mut http::request::Parts,
+        path: PathAndQuery,
+        host: Option<&HeaderValue>,
+        upgrade: Option<HeaderValue>,
+    ) {
+        // HTTP/1.0 clients may omit Host, but later versions require it (RFC 9112 §3.2).
+        let named = host.cloned();
+        let named = named.or_else(|| HeaderValue::from_str(self.backend.host()).ok());
+        let outgoing = |host_field| Outgoing {
+            host,
+            host_field,
+            upgrade,
+            keeps_underscores: self.keeps_underscores,
+        };
         if self.backend.is_http2 {
+            forward::prepare_request(parts, outgoing(None));
+            let authority = named.and_then(|host| Authority::try_from(host.as_bytes()).ok());
+            // It was validated as an authority.
+            let authority = authority.unwrap_or_else(|| self.backend.authority.clone());
             parts.version = Version::HTTP_2;
-            parts.uri = self.backend.uri_of(path);
-            return;
+            parts.uri = uri_of(authority, path);
+        } else {
+            forward::prepare_request(parts, outgoing(named));
+            parts.version = Version::HTTP_11;
+            parts.uri = Uri::from(path);
         }
-        parts.version = Version::HTTP_11;
-        // Without a path the target would be empty, as in `GET http://example.org HTTP/1.1` (RFC 9112 §3.2.1).
-        parts.uri = Uri::from(match path.as_str() {
-            "/" => PathAndQuery::from_static("/"),
-            _ => path,
-        });
-        // HTTP/1.0 clients may omit Host, but HTTP/1.1 requires it (RFC 9112 §3.2).
-        if !parts.headers.contains_key(HOST)
-            && let Ok(host) = HeaderValue::from_str(self.backend.host())
-        {
-            parts.headers.insert(HOST, host);
+    }
+
+    /// Returns the response for the client: the upgraded connection is forwarded, and other content is limited in
+    /// time.
+    fn finish(
+        &self,
+        mut response: Response<Content<C>>,
+        upgrade: Option<(OnUpgrade, HeaderValue)>,
+        version: Version,
+    ) -> Result<Response<Body>, Failure> {
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            let headers = response.headers();
+            let upgrade =
+                upgrade.filter(|(_, protocol)| upgrade::is_switched_to(headers, protocol));
+            // The upstream server upgrades without a request from the client, or to another protocol.
+            let (client_side, protocol) = upgrade.ok_or(Cause::UpstreamUnexpectedUpgrade)?;
+            let backend_side = hyper::upgrade::on(&mut response);
+            let (mut parts, content) = response.into_parts();
+            let tunnels = self.tunnels.clone();
+            tokio::spawn(tunnels.join(client_side, backend_side, content.into_lease()));
+            forward::prepare_upgrade(&mut parts, version, Some(protocol));
+            return Ok(Response::from_parts(parts, Body::empty()));
         }
+        let (mut parts, body) = response.into_parts();
+        if parts.status == StatusCode::UPGRADE_REQUIRED && version == Version::HTTP_11 {
+            let protocol = self.upgrades.first(&parts.headers);
+            forward::prepare_upgrade(&mut parts, version, protocol);
+        } else {
+            forward::prepare_response(&mut parts, version);
+        }
+        if parts.status == StatusCode::RESET_CONTENT {
+            return Ok(Response::from_parts(parts, Body::empty()));
+        }
+        let content = FilteredTrailers::new(body, true);
+        let content = IdleTimeout::new(content, self.times.body, self.reporter.clone());
+        Ok(Response::from_parts(parts, boxed(content)))
     }
 }
 
-impl<C: Connect + Dial> Service<Request<server::Body>> for Proxy<C> {
+impl<C: Dial> Service<Request<server::Body>> for Proxy<C> {
     type Response = Response<Body>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
@@ -279,116 +432,33 @@ impl<C: Connect + Dial> Service<Request<server::Body>> for Proxy<C> {
     }
 }
 
-/// Returns the response for the client: the upgraded connection is forwarded, and other content is limited in
-/// time.
-fn finish<C: Dial>(
-    mut response: Response<Content<C>>,
-    client_side: Option<OnUpgrade>,
-    version: Version,
-    longest_silence: Duration,
-) -> Response<Body> {
-    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-        let Some(client_side) = client_side else {
-            // The upstream server upgrades without a request from the client.
-            return plain(StatusCode::BAD_GATEWAY);
-        };
-        let backend_side = hyper::upgrade::on(&mut response);
-        tokio::spawn(join(client_side, backend_side));
-        let (mut parts, _) = response.into_parts();
-        forward::prepare_upgrade(&mut parts);
-        return Response::from_parts(parts, Body::empty());
-    }
-    let (mut parts, body) = response.into_parts();
-    forward::prepare_response(&mut parts, version);
-    Response::from_parts(parts, boxed(IdleTimeout::new(body, longest_silence)))
-}
-
-/// Forwards bytes in both directions until both ends have finished or either fails.
-async fn join(client: OnUpgrade, backend: OnUpgrade) {
-    let (Ok(client), Ok(backend)) = tokio::join!(client, backend) else {
-        return;
+/// Returns the response for a request that failed, with the cause as an extension.
+fn refusal(failure: &Failure) -> Response<Body> {
+    let status = status_of(failure.cause);
+    let mut response = match &failure.error {
+        // The reason concerns the request, so the client may read it.
+        Some(reason) if concerns_request(status) => explained(status, &reason.to_string()),
+        _ => plain(status),
     };
-    let (mut client, mut backend) = (TokioIo::new(client), TokioIo::new(backend));
-    let _ = tokio::io::copy_bidirectional(&mut client, &mut backend).await;
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        let headers = response.headers_mut();
+        headers.insert(RETRY_AFTER, HeaderValue::from_static(RETRY_SECONDS));
+    }
+    response.extensions_mut().insert(failure.cause);
+    response
 }
 
-fn status_of(error: &(dyn std::error::Error + Send + Sync + 'static)) -> StatusCode {
-    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(error) = next {
-        if let Some(error) = error.downcast_ref::<std::io::Error>()
-            && error.kind() == std::io::ErrorKind::TimedOut
-        {
-            return StatusCode::GATEWAY_TIMEOUT;
-        }
-        if let Some(error) = error.downcast_ref() {
-            return status_of_body(error);
-        }
-        next = error.source();
-    }
-    StatusCode::BAD_GATEWAY
+/// Returns true if the reason for a status is in the request, not in the upstream server.
+fn concerns_request(status: StatusCode) -> bool {
+    status.is_client_error()
+        || matches!(
+            status,
+            StatusCode::NOT_IMPLEMENTED | StatusCode::LOOP_DETECTED
+        )
 }
 
-/// Returns the status for an error of the request body. The upstream server is not the cause: the client was
-/// slow (RFC 9110 §15.5.9), disconnected, or violated its protocol (RFC 9114 §4.1.2).
-const fn status_of_body(error: &server::BodyError) -> StatusCode {
-    match error {
-        server::BodyError::TooSlow(_) => StatusCode::REQUEST_TIMEOUT,
-        _ => StatusCode::BAD_REQUEST,
-    }
-}
-
-/// Returns the body to forward. Over HTTP/2 and HTTP/3 only the end of the stream shows that a request has no
-/// content, so the first frame of a likely empty body is awaited. An HTTP/1.1 server would otherwise receive a
-/// body of unknown length, which many refuse for GET.
-async fn body_of(
-    parts: &http::request::Parts,
-    version: Version,
-    mut body: server::Body,
-) -> Result<Body, server::BodyError> {
-    let has_content_field = parts.headers.contains_key(CONTENT_LENGTH)
-        || parts.headers.contains_key(TRANSFER_ENCODING)
-        || version < Version::HTTP_2;
-    let is_likely_empty = matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS);
-    if has_content_field || !is_likely_empty {
-        return Ok(boxed(body));
-    }
-    match body.frame().await.transpose()? {
-        None => Ok(Body::empty()),
-        Some(first) => Ok(boxed(Prefetched {
-            first: Some(first),
-            rest: body,
-        })),
-    }
-}
-
-/// A body whose first frame is already received.
-struct Prefetched {
-    first: Option<Frame<Bytes>>,
-    rest: server::Body,
-}
-
-impl http_body::Body for Prefetched {
-    type Data = Bytes;
-    type Error = server::BodyError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        match self.first.take() {
-            Some(first) => Poll::Ready(Some(Ok(first))),
-            None => pin!(&mut self.rest).poll_frame(cx),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.first.is_none() && self.rest.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::default()
-    }
-}
+/// Seconds after which a client may repeat a request that found all connections in use (RFC 9110 §15.6.4).
+const RETRY_SECONDS: &str = "5";
 
 #[cfg(test)]
 mod tests {
@@ -458,37 +528,6 @@ mod tests {
                 error.contains(word) && error.contains("use http://"),
                 "{error}"
             );
-        }
-    }
-
-    /// RFC 9112 §3.2.1.
-    #[tokio::test]
-    async fn targets_get_the_form_of_their_protocol() {
-        let times = ProxyTimes {
-            connect: Duration::ZERO,
-            response: Duration::ZERO,
-            body: Duration::ZERO,
-        };
-        for (target, path) in [
-            ("http://a.test", "/"),
-            ("http://a.test#fragment", "/"),
-            ("http://a.test/", "/"),
-            ("http://a.test?b", "/?b"),
-            ("http://a.test/b?c", "/b?c"),
-            ("/b", "/b"),
-            ("*", "*"),
-        ] {
-            for (backend, expected) in [
-                ("http://b.test", path.to_owned()),
-                ("h2c://b.test", format!("http://b.test{path}")),
-            ] {
-                let proxy = Proxy::new(Backend::parse(backend).expect("a backend"), times);
-                let request = Request::get(target).body(()).expect("a request");
-                let (mut parts, ()) = request.into_parts();
-                let path = parts.uri.path_and_query().cloned().expect("a path");
-                proxy.address(&mut parts, path);
-                assert_eq!(parts.uri.to_string(), expected, "{target}");
-            }
         }
     }
 

@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use courser::files::hooks::{self, BodyObserver};
-use courser::server::Peer;
+use courser::server::{Cause, Peer};
 use http::{Method, Request, Response, StatusCode};
 
 use crate::access_log::AccessLog;
-use crate::body::Body;
+use crate::body::{Body, BoxError};
 use crate::exchange::{Details, Exchange};
 use crate::metrics::Metrics;
+use crate::proxy::{ContentFailure, UpstreamFacts};
+use crate::request_id::{RequestId, X_REQUEST_ID};
 
 /// Records each request of a [`Site`](crate::Site) in an access log and in metrics when its response ends.
 #[derive(Clone, Debug, Default)]
@@ -27,12 +29,23 @@ impl Recorder {
         self.log.is_none() && self.metrics.is_none()
     }
 
-    /// Starts to record a request that has just arrived.
-    pub(crate) fn begin<B>(self: &Arc<Self>, request: &Request<B>) -> Record {
+    /// Starts to record a request that has just arrived. If the log has IDs of requests, the request gets one,
+    /// which replaces that of the client.
+    pub(crate) fn begin<B>(self: &Arc<Self>, request: &mut Request<B>) -> Record {
         if self.is_empty() {
             return Record(None);
         }
-        let details = self.log.is_some().then(|| Box::new(Details::of(request)));
+        let details = self.log.as_ref().map(|log| {
+            let mut details = Box::new(Details::of(request));
+            if log.has_request_ids() {
+                let id = RequestId::next();
+                details.request_id = Some(id);
+                if let Some(value) = id.value() {
+                    request.headers_mut().insert(X_REQUEST_ID, value);
+                }
+            }
+            details
+        });
         let peer = request.extensions().get::<Peer>();
         Record(Some(Box::new(PendingRecord {
             recorder: Arc::clone(self),
@@ -43,6 +56,8 @@ impl Recorder {
                 bytes: 0,
                 took: Duration::ZERO,
                 is_complete: false,
+                cause: None,
+                upstream: UpstreamFacts::default(),
             },
             details,
             began: Instant::now(),
@@ -57,6 +72,12 @@ impl Recorder {
 pub(crate) struct Record(Option<Box<PendingRecord>>);
 
 impl Record {
+    /// Returns the record of what happens at the upstream server, if it is kept.
+    pub(crate) fn upstream(&mut self) -> Option<&mut UpstreamFacts> {
+        let pending = self.0.as_mut()?;
+        Some(&mut pending.exchange.upstream)
+    }
+
     /// Sets the status of the response, and wraps its content to record its size and end.
     pub(crate) fn answered(self, response: Response<Body>) -> Response<Body> {
         let Self(Some(mut pending)) = self else {
@@ -64,6 +85,7 @@ impl Record {
         };
         let exchange = &mut pending.exchange;
         exchange.status = response.status();
+        exchange.cause = response.extensions().get().copied();
         // The body of a response to HEAD is not polled to its end.
         let is_head = exchange.method == Method::HEAD;
         exchange.is_complete = is_head || http_body::Body::is_end_stream(response.body());
@@ -83,6 +105,9 @@ struct PendingRecord {
 impl Drop for PendingRecord {
     fn drop(&mut self) {
         self.exchange.took = self.began.elapsed();
+        if !self.exchange.is_complete && self.exchange.cause.is_none() {
+            self.exchange.cause = Some(Cause::ClientClosed);
+        }
         if let Some(metrics) = &self.recorder.metrics {
             metrics.record(&self.exchange);
         }
@@ -100,6 +125,11 @@ impl BodyObserver for PendingRecord {
 
     fn on_end(&mut self) {
         self.exchange.is_complete = true;
+    }
+
+    fn on_error(&mut self, error: &BoxError) {
+        self.exchange.is_complete = false;
+        self.exchange.cause = ContentFailure::cause_of(&**error).or(Some(Cause::ContentFailed));
     }
 }
 

@@ -8,12 +8,13 @@ use std::task::{Context, Poll};
 
 use courser::files::{self, Files, hooks};
 use courser::server;
-use http::{HeaderMap, HeaderValue, Request, Response, header};
+use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Request, Response, header};
 use tower::{Layer as _, Service, ServiceExt as _, service_fn};
 use tower_http::compression::CompressionLayer;
+use tower_http::compression::predicate::{DefaultPredicate, Predicate as _};
 
 use crate::body::{Body, boxed};
-use crate::proxy::Proxy;
+use crate::proxy::{Proxy, UpstreamFacts};
 use crate::record::{Record, Recorder};
 
 /// The source of the responses of a server.
@@ -31,6 +32,14 @@ impl Site {
         match self {
             Self::Files(files) => files.root().display().to_string(),
             Self::Proxy(proxy) => proxy.backend().to_string(),
+        }
+    }
+
+    /// Returns the proxy, or `None` for a folder.
+    pub fn proxy(&self) -> Option<Proxy> {
+        match self {
+            Self::Files(_) => None,
+            Self::Proxy(proxy) => Some(Proxy::clone(proxy)),
         }
     }
 
@@ -94,8 +103,8 @@ impl Service<Request<server::Body>> for SiteService {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<server::Body>) -> files::Answering {
-        let record = self.recorder.begin(&request);
+    fn call(&mut self, mut request: Request<server::Body>) -> files::Answering {
+        let mut record = self.recorder.begin(&mut request);
         match &self.source {
             Source::Files(files) => {
                 hooks::answer(files, request, move |response| record.answered(response))
@@ -103,7 +112,11 @@ impl Service<Request<server::Body>> for SiteService {
             Source::Proxy(proxy) => {
                 let proxy = proxy.clone();
                 hooks::answer_later(Box::pin(async move {
-                    record.answered(proxy.answer(request).await)
+                    let response = match record.upstream() {
+                        Some(facts) => proxy.answer_recorded(request, facts).await,
+                        None => proxy.answer(request).await,
+                    };
+                    record.answered(response)
                 }))
             }
             Source::Compressed(answer) => hooks::answer_later((answer.0)(request, record)),
@@ -114,25 +127,79 @@ impl Service<Request<server::Body>> for SiteService {
 fn compressed(proxy: Proxy) -> Compressed {
     let answers = service_fn(move |request: Request<server::Body>| {
         let proxy = proxy.clone();
-        async move { Ok::<_, Infallible>(proxy.answer(request).await) }
+        async move {
+            let is_forbidden = forbids_transformation(request.headers());
+            let mut facts = UpstreamFacts::default();
+            let mut response = proxy.answer_recorded(request, &mut facts).await;
+            let is_unchanged = is_forbidden || must_stay(response.headers());
+            let extensions = response.extensions_mut();
+            if is_unchanged {
+                extensions.insert(Unchanged);
+            }
+            // The layer hides the facts otherwise.
+            extensions.insert(facts);
+            Ok::<_, Infallible>(response)
+        }
     });
-    let compressed = CompressionLayer::new().layer(answers);
-    Compressed(Arc::new(move |request, record| {
+    let may_change = |_, _, _: &HeaderMap, extensions: &Extensions| !is_unchanged(extensions);
+    let layer = CompressionLayer::new().compress_when(DefaultPredicate::new().and(may_change));
+    let compressed = layer.layer(answers);
+    Compressed(Arc::new(move |request, mut record| {
         let answer = compressed.clone().oneshot(request);
         Box::pin(async move {
-            let Ok(response) = answer.await;
+            let Ok(mut response) = answer.await;
+            let facts = response.extensions_mut().remove();
+            if let (Some(record), Some(facts)) = (record.upstream(), facts) {
+                *record = facts;
+            }
             record.answered(weaken(response.map(boxed)))
         })
     }))
 }
 
+/// An extension of responses whose content is forwarded as it was received.
+#[derive(Clone, Copy, Debug)]
+struct Unchanged;
+
+fn is_unchanged(extensions: &Extensions) -> bool {
+    extensions.get::<Unchanged>().is_some()
+}
+
+/// Returns true if the content of a response must not be compressed: it has a coding already, its server forbids it,
+/// or a digest describes its bytes (RFC 9530).
+fn must_stay(headers: &HeaderMap) -> bool {
+    let is_digest = |name: &str| DIGESTS.iter().any(|it| it.eq_ignore_ascii_case(name));
+    let mut announced = list(headers, &header::TRAILER);
+    headers.contains_key(header::CONTENT_ENCODING)
+        || forbids_transformation(headers)
+        || DIGESTS.iter().any(|name| headers.contains_key(*name))
+        || announced.any(is_digest)
+}
+
+/// Returns true if Cache-Control has the directive no-transform, in a request or a response (RFC 9110 §7.7, RFC 9111
+/// §5.2.1.6, §5.2.2.6).
+fn forbids_transformation(headers: &HeaderMap) -> bool {
+    let mut directives = list(headers, &header::CACHE_CONTROL);
+    directives.any(|directive| directive.eq_ignore_ascii_case("no-transform"))
+}
+
+/// Returns the elements of a list in all lines of a field. Lines with bytes beyond ASCII are left out.
+fn list<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
+    let lines = headers.get_all(name).iter();
+    let lines = lines.filter_map(|line| line.to_str().ok());
+    lines.flat_map(|line| line.split(',')).map(str::trim)
+}
+
+/// The fields whose values depend on the bytes of the content.
+const DIGESTS: [&str; 4] = ["content-digest", "repr-digest", "digest", "content-md5"];
+
 /// Makes the ETag of content that was compressed here weak, because its bytes are not those that a strong ETag
-/// identifies (RFC 9110 §8.8.1). Content that the upstream server compressed has a length.
+/// identifies (RFC 9110 §8.8.1).
 fn weaken(mut response: Response<Body>) -> Response<Body> {
-    let headers: &mut HeaderMap = response.headers_mut();
-    let is_on_the_fly = headers.contains_key(header::CONTENT_ENCODING)
-        && !headers.contains_key(header::CONTENT_LENGTH);
-    if is_on_the_fly
+    let is_compressed_here = !is_unchanged(response.extensions())
+        && response.headers().contains_key(header::CONTENT_ENCODING);
+    let headers = response.headers_mut();
+    if is_compressed_here
         && let Some(tag) = headers.get(header::ETAG)
         && !tag.as_bytes().starts_with(b"W/")
         && let Ok(weak) = HeaderValue::from_bytes(&[b"W/", tag.as_bytes()].concat())
@@ -140,4 +207,30 @@ fn weaken(mut response: Response<Body>) -> Response<Body> {
         headers.insert(header::ETAG, weak);
     }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_that_may_not_change_is_recognized() {
+        for (name, value, is_kept) in [
+            ("cache-control", "max-age=1", false),
+            ("cache-control", "max-age=1, No-Transform", true),
+            ("cache-control", "x=\"no-transform\"", false),
+            ("content-encoding", "gzip", true),
+            ("content-digest", "sha-256=:AA==:", true),
+            ("repr-digest", "sha-256=:AA==:", true),
+            ("digest", "sha-256=AA==", true),
+            ("content-md5", "AA==", true),
+            ("trailer", "x-sum, Content-Digest", true),
+            ("trailer", "x-sum", false),
+            ("etag", "\"1\"", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(name, HeaderValue::from_static(value));
+            assert_eq!(must_stay(&headers), is_kept, "{name}: {value}");
+        }
+    }
 }

@@ -25,6 +25,15 @@ fn lines_have_the_form_that_analysers_read() {
     log.log("EXPORTER_SECRET", &[0, 0xab], &[1; 3]);
     assert!(log.flush());
     let written = std::fs::read_to_string(&path).expect("the file was written");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = std::fs::metadata(&path)
+            .expect("a file")
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o600, "only the owner may decrypt captures");
+    }
     std::fs::remove_file(&path).expect("the file can be removed");
     assert_eq!(written, "EXPORTER_SECRET 00ab 010101\n");
     assert!(log.take_error().is_none());

@@ -10,8 +10,8 @@ use courser_services::admin::early_data_counts;
 use courser_units::rfc3339;
 use serde_json::json;
 
+use super::messages;
 use super::plan::Protocols;
-use crate::output;
 
 /// The contents of the first message.
 #[derive(Debug)]
@@ -27,9 +27,9 @@ pub(super) struct Announcement<'a> {
 impl Announcement<'_> {
     pub(super) fn print(&self, as_json: bool) {
         if as_json {
-            output::line(self.json().to_string());
+            messages::line(self.json().to_string());
         } else {
-            output::line(self.text());
+            messages::line(self.text());
         }
     }
 
@@ -198,9 +198,9 @@ impl Announcement<'_> {
 /// Prints the message at the end, with the counts of early data if it was accepted.
 pub(super) fn print_drained(drained: &Drained, early_data: Option<&ServerStats>, as_json: bool) {
     if !as_json {
-        output::line(drained.to_string());
+        messages::line(drained.to_string());
         if let Some(stats) = early_data {
-            output::line(format!(
+            messages::line(format!(
                 "early data: {} requests processed, {} too early, refused on {} connections, \
                  waited for the handshake on {} without a token",
                 stats.early_requests,
@@ -222,7 +222,7 @@ pub(super) fn print_drained(drained: &Drained, early_data: Option<&ServerStats>,
     if let Some(stats) = early_data {
         event["early_data"] = early_data_counts(stats);
     }
-    output::line(event.to_string());
+    messages::line(event.to_string());
 }
 
 fn in_json(facts: &CertificateFacts) -> serde_json::Value {

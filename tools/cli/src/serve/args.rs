@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use courser::{Algorithm, QuicVersion};
-use courser_services::Backend;
+use courser_services::{Backend, UpgradeProtocol};
 use courser_units::{parse_duration, parse_quantity};
 
 use super::acme::AcmeArguments;
@@ -57,6 +57,9 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) proxy_times: ProxyTimes,
 
+    #[command(flatten)]
+    pub(crate) proxy_limits: ProxyLimits,
+
     /// Compress the responses of the upstream server
     ///
     /// Off by default: if a response holds both a secret and text that others choose, its compressed
@@ -68,6 +71,9 @@ pub(crate) struct Arguments {
         help_heading = "Proxy"
     )]
     pub(crate) proxy_compress: bool,
+
+    #[command(flatten)]
+    pub(crate) proxy_messages: ProxyMessages,
 
     /// Host name of the server; repeatable
     ///
@@ -193,8 +199,9 @@ pub(crate) struct Arguments {
     /// accepts each ticket once, but a request can still be processed twice: here, and when its client
     /// repeats it. Only requests with safe methods (GET, HEAD, OPTIONS, TRACE) are therefore processed
     /// early. Others are answered with 425 Too Early, and clients send them again. Do not use this flag if
-    /// such requests change anything. With --proxy, early requests have the field Early-Data: 1, and the
-    /// upstream server can answer 425 too. With --client-ca, all requests wait for the end of the handshake.
+    /// such requests change anything. With --proxy, early requests have the field Early-Data: 1. Use both
+    /// flags only if the upstream server understands that field, and answers 425 to requests that it must
+    /// not process early (RFC 8470). With --client-ca, all requests wait for the end of the handshake.
     /// Tickets are kept in memory and end with the process. Clients need a token of an earlier connection
     /// too, which proves their address: without one, their requests wait for the end of the handshake, and
     /// /status counts them (connections_without_token).
@@ -427,6 +434,83 @@ impl ProxyTimes {
             response: self.response,
             body: self.body,
         }
+    }
+}
+
+/// Exceptions from the rules for forwarded messages.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Proxy")]
+pub(crate) struct ProxyMessages {
+    /// Forward upgrades to this protocol besides WebSocket; repeatable
+    ///
+    /// The name in the Upgrade field, with its version if it has one, such as example/1. Requests for other
+    /// protocols are forwarded without the upgrade. After an upgrade, this server forwards bytes without
+    /// reading them.
+    #[arg(long = "proxy-upgrade", value_name = "NAME", value_parser = UpgradeProtocol::parse,
+          requires = "proxy")]
+    pub(crate) upgrades: Vec<UpgradeProtocol>,
+
+    /// Forward request fields whose names contain an underscore
+    ///
+    /// Removed by default: CGI, WSGI and PHP read user_id and user-id as the same field. Names such as
+    /// x_forwarded_for, which resemble fields that this server sets, are removed in any case.
+    #[arg(long = "proxy-underscores", requires = "proxy")]
+    pub(crate) keeps_underscores: bool,
+}
+
+/// Limits on the connections to the upstream server.
+#[derive(Args, Clone, Copy, Debug)]
+#[command(next_help_heading = "Proxy")]
+pub(crate) struct ProxyLimits {
+    /// Maximum number of connections to the upstream server [default: a third of the open files, at most 4096]
+    ///
+    /// Idle connections and tunnels such as WebSockets count. Requests beyond it wait, see --proxy-queue. An
+    /// address of clients uses at most three quarters of the connections, and a network seven eighths. An
+    /// HTTP/2 connection carries up to 100 requests at a time.
+    #[arg(id = "proxy_connections", long = "proxy-connections", value_name = "N",
+          value_parser = at_least_one(), requires = "proxy")]
+    pub(crate) connections: Option<u32>,
+
+    /// Maximum number of requests that wait for a connection to the upstream server
+    ///
+    /// Requests beyond it are answered with 503 and Retry-After. The clients of one address can fill at most
+    /// three quarters of the queue.
+    #[arg(
+        id = "proxy_queue",
+        long = "proxy-queue",
+        value_name = "N",
+        default_value = "1024",
+        requires = "proxy"
+    )]
+    pub(crate) queue: u32,
+
+    /// Time limit for waiting for a connection to the upstream server
+    ///
+    /// Requests that wait for longer are answered with 503 and Retry-After.
+    #[arg(id = "proxy_queue_timeout", long = "proxy-queue-timeout", value_name = "SECONDS",
+          default_value = "10", value_parser = parse_duration, requires = "proxy")]
+    pub(crate) queue_timeout: Duration,
+
+    /// Close tunnels, such as WebSockets, that are idle for this long
+    ///
+    /// A tunnel is idle while neither end sends. Pings of WebSockets count as traffic.
+    #[arg(id = "proxy_tunnel_timeout", long = "proxy-tunnel-timeout", value_name = "SECONDS",
+          default_value = "3600", value_parser = parse_duration, requires = "proxy")]
+    pub(crate) tunnel_timeout: Duration,
+}
+
+impl ProxyLimits {
+    /// Returns the limits for a process that may open this many files.
+    pub(crate) fn limits(&self, descriptors: u64) -> courser_services::ProxyLimits {
+        let count = |given: u32| usize::try_from(given).unwrap_or(usize::MAX);
+        let mut limits = courser_services::ProxyLimits::for_descriptors(descriptors);
+        if let Some(connections) = self.connections {
+            limits.connections = count(connections);
+        }
+        limits.queue = count(self.queue);
+        limits.queue_wait = self.queue_timeout;
+        limits.tunnel_idle = self.tunnel_timeout;
+        limits
     }
 }
 

@@ -6,8 +6,8 @@ use courser::files::{Builder, Files};
 use courser_services::listing;
 
 use super::args::FileArguments;
+use super::messages;
 use crate::error::Failure;
-use crate::output;
 
 /// Opens a folder with these settings.
 pub(super) fn open(
@@ -23,7 +23,7 @@ pub(super) fn open(
         .compress(compress)
         .memory(arguments.cache_size.unwrap_or_else(default_cache_size))
         .on_exhausted(|error| {
-            output::note(format!(
+            messages::note(format!(
                 "cannot open files: {error}; clients get 503 (raise the limit: ulimit -n 65536)"
             ));
         });

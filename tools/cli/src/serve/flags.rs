@@ -9,7 +9,7 @@ use courser::telemetry::SinkFactory;
 use courser::{EarlyDataOptions, QueuedKeyLog, ReplyLimits, TransportConfig};
 use courser_measure::choices;
 use courser_services::admin::{Advice, Guard};
-use courser_services::{AddressLists, ListError, Proxy, Site, read_server_ids};
+use courser_services::{AddressLists, ListError, Proxy, Site, open_files_limit, read_server_ids};
 
 use super::args::Arguments;
 use super::plan::{AdminPlan, LogPlan, Plan, Protocols};
@@ -51,6 +51,7 @@ pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
         }),
         admin: admin(arguments)?,
         as_json: arguments.json,
+        drain_timeout: arguments.drain_timeout,
     })
 }
 
@@ -81,10 +82,13 @@ fn guard(arguments: &Arguments) -> Result<Guard, Failure> {
 
 fn site(arguments: &Arguments) -> Result<Site, Failure> {
     if let Some(backend) = &arguments.proxy {
-        return Ok(Site::Proxy(Box::new(Proxy::new(
-            backend.clone(),
-            arguments.proxy_times.times(),
-        ))));
+        let limits = arguments.proxy_limits.limits(open_files_limit());
+        let messages = &arguments.proxy_messages;
+        let proxy = Proxy::with_limits(backend.clone(), arguments.proxy_times.times(), limits)
+            .with_upgrades(messages.upgrades.iter().cloned())
+            .with_underscores(messages.keeps_underscores)
+            .on_failure(super::warning(arguments.json));
+        return Ok(Site::Proxy(Box::new(proxy)));
     }
     let folder = arguments.folder.as_deref().or(arguments.root.as_deref());
     let folder = folder.unwrap_or(Path::new("."));

@@ -6,13 +6,14 @@ pub(crate) mod args;
 mod certificates;
 mod files;
 mod flags;
+mod messages;
 mod moves;
 mod plan;
 
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use courser::observe;
 use courser::server::{Event, ServerHandle, shutdown_signal};
@@ -30,7 +31,6 @@ use self::announce::Announcement;
 use self::args::Arguments;
 use self::plan::{AdminPlan, LogPlan, Plan, Protocols};
 use crate::error::{Failure, cannot_listen};
-use crate::output;
 use crate::process::RECORDS;
 
 /// Serves until a signal ends it.
@@ -40,7 +40,9 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Failure> {
         .max_blocking_threads(blocking_threads(courser::default_memory_budget()))
         .build()
         .map_err(|error| Failure::new(format!("cannot start a runtime: {error}")))?;
-    runtime.block_on(async { run(flags::plan(arguments)?).await })
+    let ran = runtime.block_on(async { run(flags::plan(arguments)?).await });
+    messages::end(MIN_FOR_SINKS);
+    ran
 }
 
 /// Returns the number of threads that may wait for a disk, for a memory budget.
@@ -63,6 +65,7 @@ async fn run(plan: Plan) -> Result<(), Failure> {
         log,
         admin,
         as_json,
+        drain_timeout,
     } = plan;
     let what = site.name();
     let connections = observe::Metrics::new();
@@ -77,9 +80,10 @@ async fn run(plan: Plan) -> Result<(), Failure> {
     let bound = bound.map_err(|error| Failure::new(format!("{error}{}", remedy(&error))))?;
     let handle = bound.handle();
     let (log, writer) = open_log(log, as_json)?.unzip();
-    let counters = || Metrics::new(handle.clone(), &connections, log.clone(), site.files());
+    let counters = || Metrics::new(handle.clone(), &connections, log.clone(), Some(&site));
     let metrics = admin.as_ref().map(|_| counters());
     let redirects = bound.redirect_addrs();
+    let is_exposed = admin.as_ref().is_some_and(AdminPlan::is_exposed);
     let admin_address = match admin.zip(metrics.clone()) {
         Some((plan, metrics)) => {
             Some(open_admin(plan, &handle, metrics, what.clone(), observer).await?)
@@ -103,6 +107,7 @@ async fn run(plan: Plan) -> Result<(), Failure> {
     };
     announcement.print(as_json);
     advise(&handle, &protocols, as_json);
+    warn_of_exposure(is_exposed, as_json);
     // Programs read the address from the first line.
     let watched = handle.clone();
     let endpoints = move || watched.endpoints();
@@ -114,14 +119,42 @@ async fn run(plan: Plan) -> Result<(), Failure> {
     let service = site.into_service(compresses_proxied, recorder);
     let drained = bound.service(service).await;
     background.iter().for_each(JoinHandle::abort);
-    if let (Some(log), Some(writer)) = (log, writer) {
-        log.end(&writer);
-    }
+    let took = drained.as_ref().map_or(drain_timeout, |it| it.took);
+    end_log(log.zip(writer), drain_timeout.saturating_sub(took));
     sockets.end();
     let drained = drained.map_err(|error| Failure::new(error.to_string()))?;
     let early_data = protocols.has_early_data.then(|| handle.stats());
     announce::print_drained(&drained, early_data.as_ref(), as_json);
     Ok(())
+}
+
+/// Writes the last lines of the access log in the time that is left of --drain-timeout.
+fn end_log(log: Option<(AccessLog, Writer)>, left: Duration) {
+    let left = left.max(MIN_FOR_SINKS);
+    end_within(left + MIN_FOR_SINKS);
+    let Some((log, writer)) = log else {
+        return;
+    };
+    let lost = log.end(
+        &writer,
+        (left - MIN_FOR_SINKS).clamp(MIN_FOR_SINKS, MAX_FOR_SINKS),
+    );
+    if lost > 0 {
+        messages::note(format!(
+            "{lost} lines of the access log were not written: the disk or the reader has stalled"
+        ));
+    }
+}
+
+/// Ends the process after this time, even if a disk or the reader of standard error has stalled.
+fn end_within(time: Duration) {
+    // Without a thread, a sink that stalls keeps the process alive.
+    let _ = std::thread::Builder::new()
+        .name("exit".to_owned())
+        .spawn(move || {
+            std::thread::sleep(time);
+            std::process::exit(0);
+        });
 }
 
 /// Starts the background tasks of the server. A task that ends is restarted.
@@ -184,6 +217,16 @@ fn advise(handle: &ServerHandle, protocols: &Protocols, as_json: bool) {
     let certificates = handle.certificates();
     let advice = certificates.iter().filter_map(announce::advice);
     advice.for_each(|text| warning(as_json)(&text));
+}
+
+/// Warns of admin endpoints that everybody can read.
+fn warn_of_exposure(is_exposed: bool, as_json: bool) {
+    if is_exposed {
+        warning(as_json)(
+            "--admin listens on an address that other machines can reach, without --admin-token-file: \
+             whoever connects can read the addresses of clients",
+        );
+    }
 }
 
 /// Opens the access log of the plan, if there is one.
@@ -283,17 +326,17 @@ fn print_event(event: &Event, as_json: bool) {
                 Event::Draining => "draining",
                 _ => "other",
             };
-            output::line(json!({"event": kind, "text": event.to_string()}).to_string());
+            messages::line(json!({"event": kind, "text": event.to_string()}).to_string());
         }
-        (event, false) => output::note(printable(&event.to_string())),
+        (event, false) => messages::note(printable(&event.to_string())),
     }
 }
 
 /// Returns a function that prints warnings.
 fn warning(as_json: bool) -> impl Fn(&str) + Send + Sync + 'static {
     move |text| match as_json {
-        true => output::line(json!({"event": "warning", "text": text}).to_string()),
-        false => output::note(printable(text)),
+        true => messages::line(json!({"event": "warning", "text": text}).to_string()),
+        false => messages::note(printable(text)),
     }
 }
 
@@ -309,7 +352,7 @@ fn print_list_events(as_json: bool) -> impl Fn(&ListEvent) + Send + Sync + 'stat
             }
         };
         if !as_json {
-            return output::note(text);
+            return messages::note(text);
         }
         let event = match event {
             ListEvent::Replaced { blocked, allowed } => json!({
@@ -320,7 +363,7 @@ fn print_list_events(as_json: bool) -> impl Fn(&ListEvent) + Send + Sync + 'stat
             }),
             ListEvent::Kept(_) => json!({"event": "address_lists_kept", "text": text}),
         };
-        output::line(event.to_string());
+        messages::line(event.to_string());
     }
 }
 
@@ -375,6 +418,11 @@ async fn on_second_signal(handle: ServerHandle) {
     shutdown_signal().await;
     handle.cut();
 }
+
+/// Least and largest time for log lines and messages that wait at the end for a disk or a reader. The rest of
+/// --drain-timeout counts in between.
+const MIN_FOR_SINKS: Duration = Duration::from_secs(1);
+const MAX_FOR_SINKS: Duration = Duration::from_secs(5);
 
 /// The memory budget for each thread that may wait for a disk, and bounds on their number (limit K114).
 /// tokio's default is 512.

@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use courser::server::Server;
 use courser::telemetry::SinkFactory;
@@ -25,6 +26,8 @@ pub(super) struct Plan {
     pub(super) admin: Option<AdminPlan>,
     /// True if messages are JSON.
     pub(super) as_json: bool,
+    /// Time limit for requests in progress at the end.
+    pub(super) drain_timeout: Duration,
 }
 
 /// The properties of a server that its announcement and its warnings depend on.
@@ -53,4 +56,11 @@ pub(super) struct LogPlan {
 pub(super) struct AdminPlan {
     pub(super) address: SocketAddr,
     pub(super) guard: Guard,
+}
+
+impl AdminPlan {
+    /// Returns true if other machines can reach the endpoints and need no token.
+    pub(super) fn is_exposed(&self) -> bool {
+        !self.address.ip().to_canonical().is_loopback() && !self.guard.has_token()
+    }
 }

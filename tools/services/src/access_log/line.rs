@@ -3,11 +3,13 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use courser::server::Cause;
 use courser_base::ScopedIp;
 use http::{HeaderValue, Version};
 use serde_json::json;
 
 use crate::exchange::{Details, Exchange};
+use crate::proxy::UpstreamFacts;
 
 /// Returns a line in Common Log Format: `1.2.3.4 - - [21/Nov/2026:23:05:18 +0000] "GET / HTTP/3.0" 200
 /// 5`.
@@ -36,11 +38,16 @@ pub(super) fn common(exchange: &Exchange, details: &Details) -> String {
     line
 }
 
-/// Returns a line in Common Log Format with Referer and User-Agent.
+/// Returns a line in Common Log Format with Referer and User-Agent. The cause of a response that the server made
+/// itself, or that was aborted, follows; other lines have exactly the format that programs know.
 pub(super) fn combined(exchange: &Exchange, details: &Details) -> String {
     let mut line = common(exchange, details);
     quoted(&mut line, details.referer.as_ref());
     quoted(&mut line, details.user_agent.as_ref());
+    if let Some(cause) = exchange.cause {
+        line.push(' ');
+        line.push_str(cause.name());
+    }
     line
 }
 
@@ -103,15 +110,22 @@ pub(super) fn as_json(exchange: &Exchange, details: &Details) -> String {
         Some(cut(&value, MAX_OF_FIELD).into_owned())
     };
     let peer = details.peer.as_ref();
+    let tls = peer.map(courser::server::Peer::tls);
+    let upstream = exchange.upstream;
+    let seconds = |time: Option<std::time::Duration>| time.map(|time| time.as_secs_f64());
+    let has_upstream = upstream != UpstreamFacts::default();
     // The authority of the target takes precedence over the Host field, as in the proxy.
     let host = details.uri.authority();
     let host = host.map(|host| cut(host.as_str(), MAX_OF_FIELD).into_owned());
     let host = host.or_else(|| text(details.host.as_ref()));
     json!({
-        "time": courser_units::rfc3339(details.at),
+        "time": courser_units::rfc3339_millis(details.at),
+        "request_id": details.request_id.map(|id| id.to_string()),
         "client": details.client.map(|client| client.to_string()),
         "connection": peer.map(courser::server::Peer::connection_id),
         "protocol": protocol(details.version),
+        "tls_version": tls.and_then(|tls| tls.version),
+        "server_name": tls.and_then(|tls| Some(cut(tls.server_name.as_deref()?, MAX_OF_NAME))),
         "method": cut(exchange.method.as_str(), MAX_OF_METHOD),
         "host": host,
         "uri": cut(target(details), MAX_OF_TARGET),
@@ -119,6 +133,13 @@ pub(super) fn as_json(exchange: &Exchange, details: &Details) -> String {
         "bytes": exchange.bytes,
         "seconds": exchange.took.as_secs_f64(),
         "complete": exchange.is_complete,
+        "cause": exchange.cause.map(Cause::name),
+        "upstream": has_upstream.then(|| json!({
+            "address": upstream.address.map(|address| address.to_string()),
+            "status": upstream.status.map(|status| status.as_u16()),
+            "connect_seconds": seconds(upstream.connecting),
+            "response_seconds": seconds(upstream.responding),
+        })),
         "referer": text(details.referer.as_ref()),
         "user_agent": text(details.user_agent.as_ref()),
     })
@@ -141,11 +162,13 @@ fn protocol(version: Version) -> &'static str {
 }
 
 /// Largest size of a line with its line break (limit K106). The longest referrer, agent, host, target and method
-/// leave 600 bytes for the other parts.
-pub(super) const MAX_LINE: usize = 4096;
+/// leave 1000 bytes for the other parts.
+pub(super) const MAX_LINE: usize = 4608;
 const MAX_OF_TARGET: usize = 1600;
 const MAX_OF_FIELD: usize = 600;
 const MAX_OF_METHOD: usize = 64;
+/// A host name has at most 253 bytes.
+const MAX_OF_NAME: usize = 255;
 /// Marks a truncated field.
 const CUT: &str = "...";
 
@@ -154,6 +177,7 @@ mod tests {
     use std::time::{Duration, SystemTime};
 
     use super::*;
+    use crate::request_id::RequestId;
 
     #[test]
     fn client_bytes_do_not_end_a_field() {
@@ -194,6 +218,7 @@ mod tests {
                 referer: value.clone(),
                 user_agent: value,
                 at: SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000),
+                request_id: Some(RequestId::next()),
             };
             let exchange = Exchange {
                 protocol: None,
@@ -202,6 +227,13 @@ mod tests {
                 bytes: u64::MAX,
                 took: Duration::MAX,
                 is_complete: true,
+                cause: Cause::ALL.iter().max_by_key(|it| it.name().len()).copied(),
+                upstream: UpstreamFacts {
+                    address: Some(([0xffff; 8], 65_535).into()),
+                    connecting: Some(Duration::MAX),
+                    responding: Some(Duration::MAX),
+                    status: Some(http::StatusCode::OK),
+                },
             };
             for line in [
                 common(&exchange, &details),

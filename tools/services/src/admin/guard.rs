@@ -121,7 +121,7 @@ impl Guard {
     }
 
     /// Returns true if a token is set.
-    pub(super) fn has_token(&self) -> bool {
+    pub fn has_token(&self) -> bool {
         self.token.is_some()
     }
 

@@ -89,8 +89,7 @@ fn of_server(handle: &ServerHandle, stats: &ServerStats) -> Vec<LimitUsage> {
 
 /// Returns the use of file descriptors of this process, if the system reports it.
 fn open_files() -> Option<LimitUsage> {
-    let text = std::fs::read_to_string("/proc/self/limits").ok()?;
-    let most = soft_limit_of_files(&text)?;
+    let most = reported_limit_of_files()?;
     let used = std::fs::metadata("/proc/self/fd").ok()?.len();
     // Before version 6.2, Linux reports a length of 0.
     (used > 0).then(|| LimitUsage {
@@ -100,6 +99,17 @@ fn open_files() -> Option<LimitUsage> {
         most,
         unit: "files",
     })
+}
+
+/// Returns the number of file descriptors that this process may open. Where the system does not report it, this is
+/// 1024, which many systems allow.
+pub fn open_files_limit() -> u64 {
+    reported_limit_of_files().unwrap_or(1024)
+}
+
+fn reported_limit_of_files() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/limits").ok()?;
+    soft_limit_of_files(&text)
 }
 
 /// Parses the soft limit from the text of `/proc/self/limits`.

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::Admin;
 use super::closes::{Close, Closes};
 use super::rows::Row;
+use crate::proxy::UpstreamStats;
 use courser_units::rfc3339;
 
 impl Admin {
@@ -50,6 +51,7 @@ impl Admin {
             "quic_packets_lost": stats.quic.packets_lost,
             "early_data": early_data_counts(stats),
             "udp_dropped_datagrams": dropped,
+            "upstream": self.metrics.upstream().map(upstream),
             "certificates": certificates.iter().map(certificate).collect::<Vec<_>>(),
             "acme": stats.acme.as_ref().map(acme),
             "closes": closes(&self.observer.closes()),
@@ -113,6 +115,21 @@ fn acme(stats: &AcmeStats) -> Value {
         "certificates": stats.issued,
         "next_attempt": stats.next_attempt.map(rfc3339),
         "last_failure": stats.last_failure,
+    })
+}
+
+/// Returns the use of the connections to the upstream server as JSON.
+fn upstream(stats: UpstreamStats) -> Value {
+    json!({
+        "connections_open": stats.connections_open,
+        "connections_limit": stats.connections_limit,
+        "requests": stats.requests,
+        "waiting": stats.waiting,
+        "waiting_limit": stats.waiting_limit,
+        "refused": stats.refused,
+        "queue_timeouts": stats.timed_out,
+        "tunnels": stats.tunnels,
+        "tunnels_idle": stats.tunnels_idle,
     })
 }
 

@@ -1,23 +1,19 @@
-//! The fields that a proxy forwards, and the connection-specific fields that it removes (RFC 9110 §7.6).
+//! The fields of forwarded messages: applies the table of [`fields`] and adds those that describe the client and
+//! the hop (RFC 9110 §7.6).
 
 use std::net::IpAddr;
 
-use courser::server::{EarlyData, Peer};
+use courser::server::{Cause, EarlyData, Peer};
 use http::header::{
-    CONNECTION, CONTENT_LENGTH, FORWARDED, HOST, TE, TRANSFER_ENCODING, UPGRADE, VIA,
+    CONNECTION, CONTENT_LENGTH, Entry, FORWARDED, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    VIA,
 };
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version};
 
-/// Returns true if the client requests another protocol on this connection, such as WebSocket.
-pub(super) fn is_upgrade(parts: &Parts) -> bool {
-    let is_listed = || {
-        let lists = parts.headers.get_all(CONNECTION);
-        let mut tokens = lists.iter().flat_map(tokens);
-        tokens.any(|token| token.eq_ignore_ascii_case(b"upgrade"))
-    };
-    parts.version == Version::HTTP_11 && parts.headers.contains_key(UPGRADE) && is_listed()
-}
+use super::failure::Failure;
+use super::fields::{self, FieldAction};
+use super::{framing, hops};
 
 /// Returns true if all field names are tokens (RFC 9110 §5.6.2). `HeaderName::from_lowercase` accepts quotation
 /// marks, and recipients may disagree about the end of such a name.
@@ -25,33 +21,58 @@ pub(super) fn has_valid_names(headers: &HeaderMap) -> bool {
     headers.keys().all(|name| !name.as_str().contains('"'))
 }
 
-/// Removes connection-specific fields and adds those that describe the client and the requested host. Values of
-/// such fields from the client are discarded.
-pub(super) fn prepare_request(parts: &mut Parts, host: Option<&HeaderValue>, is_upgrade: bool) {
+/// The facts about a request that its fields for the upstream server depend on.
+#[derive(Debug)]
+pub(super) struct Outgoing<'a> {
+    /// The host as the client named it.
+    pub(super) host: Option<&'a HeaderValue>,
+    /// The Host field of an HTTP/1.1 request. HTTP/2 has `:authority` instead.
+    pub(super) host_field: Option<HeaderValue>,
+    /// The protocol that the client asks for.
+    pub(super) upgrade: Option<HeaderValue>,
+    pub(super) keeps_underscores: bool,
+}
+
+/// Removes fields by the table, and adds those that describe the client, the requested host and this hop. Values
+/// of such fields from the client are discarded.
+pub(super) fn prepare_request(parts: &mut Parts, outgoing: Outgoing<'_>) {
+    let Outgoing {
+        host,
+        host_field,
+        upgrade,
+        keeps_underscores,
+    } = outgoing;
+    hops::count(parts);
     let headers = &mut parts.headers;
-    let upgrade = match is_upgrade {
-        true => headers.get(UPGRADE).cloned(),
-        false => None,
-    };
     let wants_trailers = headers
         .get_all(TE)
         .iter()
         .flat_map(tokens)
         .any(|token| token.eq_ignore_ascii_case(b"trailers"));
-    remove(headers, |name| {
-        is_connection_specific(name) || is_set_by_proxy(name)
-    });
+    remove(headers, |name| fields::of_request(name, keeps_underscores));
+    if headers.contains_key(TRAILER) {
+        framing::filter_announced(headers, keeps_underscores);
+    }
     // Reserved at once instead of field by field.
     headers.reserve(MAX_ADDED);
+    let is_http1 = host_field.is_some();
+    // Over HTTP/1.1 both fields are specific to the connection and listed as such (RFC 9110 §7.8, §10.1.4).
+    let connection = match (upgrade.is_some(), wants_trailers && is_http1) {
+        (false, false) => None,
+        (true, false) => Some("upgrade"),
+        (false, true) => Some("te"),
+        (true, true) => Some("upgrade, te"),
+    };
+    if let Some(options) = connection {
+        headers.insert(CONNECTION, HeaderValue::from_static(options));
+    }
     if let Some(upgrade) = upgrade {
-        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(UPGRADE, upgrade);
     }
     if wants_trailers {
         headers.insert(TE, HeaderValue::from_static("trailers"));
     }
     if let Some(host) = host {
-        headers.insert(HOST, host.clone());
         headers.insert(X_FORWARDED_HOST, host.clone());
     }
     const HTTPS: HeaderValue = HeaderValue::from_static("https");
@@ -65,101 +86,105 @@ pub(super) fn prepare_request(parts: &mut Parts, host: Option<&HeaderValue>, is_
             headers.insert(X_FORWARDED_FOR, value);
         }
     }
-    if parts.extensions.get::<EarlyData>().is_some() {
-        // The origin decides whether to process early data, and the client repeats refused requests (RFC 8470
-        // §5.1).
+    let is_marked = headers.contains_key(EARLY_DATA);
+    if is_marked || parts.extensions.get::<EarlyData>().is_some() {
+        // The origin decides whether to process early data, and the client repeats refused requests. A field of
+        // another intermediary means the same, whatever its value (RFC 8470 §5.1).
         headers.insert(EARLY_DATA, HeaderValue::from_static("1"));
     }
-    headers.append(VIA, via(parts.version));
+    headers.append(VIA, hops::via(parts.version));
+    if let Some(host) = host_field {
+        insert_first(headers, HOST, host);
+    }
 }
 
-/// Removes the fields that are specific to the connection to the upstream server.
+/// Inserts a field that the map lacks before all others, as servers expect Host (RFC 9110 §7.2).
+///
+/// A map moves its last entry to the place of one that is removed, so the first one makes room.
+fn insert_first(headers: &mut HeaderMap, name: HeaderName, value: HeaderValue) {
+    let first = headers.keys().next().cloned();
+    headers.insert(name, value);
+    let Some(first) = first else {
+        return;
+    };
+    if headers.get_all(&first).iter().nth(1).is_none() {
+        let value = headers.remove(&first);
+        headers.extend(value.map(|value| (first, value)));
+        return;
+    }
+    if let Entry::Occupied(entry) = headers.entry(first) {
+        let (first, values) = entry.remove_entry_mult();
+        let values: Vec<HeaderValue> = values.collect();
+        for value in values {
+            headers.append(&first, value);
+        }
+    }
+}
+
+/// Checks what a response must have before it is forwarded.
+pub(super) fn check_response(status: StatusCode, headers: &HeaderMap) -> Result<(), Failure> {
+    if status.as_u16() > 599 {
+        let reason = format!("the status code {} is above 599", status.as_u16());
+        return Err(Failure::new(Cause::UpstreamInvalidResponse, reason));
+    }
+    if !has_valid_names(headers) {
+        return Err(Cause::UpstreamInvalidField.into());
+    }
+    let checked = framing::check_codings(headers);
+    checked.map_err(|reason| Failure::new(Cause::UpstreamInvalidResponse, reason))
+}
+
+/// Removes the fields that are specific to the connection to the upstream server, and appends Via.
 pub(super) fn prepare_response(parts: &mut http::response::Parts, version: Version) {
-    let via = via(parts.version);
-    remove(&mut parts.headers, is_connection_specific);
+    let via = hops::via(parts.version);
+    remove(&mut parts.headers, fields::of_response);
+    if parts.headers.contains_key(TRAILER) {
+        framing::filter_announced(&mut parts.headers, true);
+    }
     parts.headers.append(VIA, via);
-    remove_invalid_length(parts);
+    framing::adjust_length(parts);
     parts.version = version;
     parts.extensions = http::Extensions::new();
 }
 
-/// Removes the same fields as [`prepare_response`], except those of the upgrade.
-pub(super) fn prepare_upgrade(parts: &mut http::response::Parts) {
-    let upgrade = parts.headers.get(UPGRADE).cloned();
-    prepare_response(parts, Version::HTTP_11);
-    parts
-        .headers
-        .insert(CONNECTION, HeaderValue::from_static("upgrade"));
-    if let Some(upgrade) = upgrade {
-        parts.headers.insert(UPGRADE, upgrade);
+/// Prepares a response that names the protocol of an upgrade: 101, or 426 with a protocol that the client may
+/// request (RFC 9110 §15.5.22).
+pub(super) fn prepare_upgrade(
+    parts: &mut http::response::Parts,
+    version: Version,
+    protocol: Option<HeaderValue>,
+) {
+    prepare_response(parts, version);
+    if let Some(protocol) = protocol {
+        const LISTED: HeaderValue = HeaderValue::from_static("upgrade");
+        parts.headers.insert(CONNECTION, LISTED);
+        parts.headers.insert(UPGRADE, protocol);
     }
 }
 
-/// Removes a Content-Length that is not a number or that the response must not have.
-///
-/// Responses with status 1xx and 204 have no content and must not have the field (RFC 9110 §8.6). hyper does not
-/// validate the field of responses without content, so its value can be anything.
-fn remove_invalid_length(parts: &mut http::response::Parts) {
-    let is_number = |value: &HeaderValue| {
-        let digits = value.as_bytes();
-        digits.iter().all(u8::is_ascii_digit)
-            && value.to_str().is_ok_and(|text| text.parse::<u64>().is_ok())
-    };
-    let is_forbidden = parts.status.is_informational() || parts.status == StatusCode::NO_CONTENT;
-    let lengths = parts.headers.get_all(CONTENT_LENGTH);
-    if is_forbidden || lengths.iter().count() > 1 || !lengths.iter().all(is_number) {
-        parts.headers.remove(CONTENT_LENGTH);
-    }
-}
-
-/// Removes the fields for which `is_unwanted` is true, and those that Connection lists.
-fn remove(headers: &mut HeaderMap, is_unwanted: impl Fn(&str) -> bool) {
+/// Removes the fields that the table removes, and those that Connection lists.
+fn remove(headers: &mut HeaderMap, action: impl Fn(&str) -> FieldAction) {
     if headers.contains_key(TRANSFER_ENCODING) {
         // Transfer-Encoding overrides Content-Length, which must not be forwarded then (RFC 9112 §6.3).
         headers.remove(CONTENT_LENGTH);
     }
     let listed = headers.get_all(CONNECTION).iter().flat_map(tokens);
-    let listed = listed.filter_map(|token| HeaderName::from_bytes(token).ok());
+    let listed = listed
+        .filter_map(|token| HeaderName::from_bytes(token).ok())
+        // The proxy is responsible for these fields, and messages would lose their framing without them.
+        .filter(|name| action(name.as_str()) != FieldAction::Adjust);
     // A pass over all fields costs less than a search for each name, because most names are absent.
-    let unwanted = headers.keys().filter(|name| is_unwanted(name.as_str()));
+    let unwanted = headers
+        .keys()
+        .filter(|name| action(name.as_str()).removes());
     let removed: Vec<HeaderName> = listed.chain(unwanted.cloned()).collect();
     for name in removed {
         headers.remove(name);
     }
 }
 
-/// Returns true for connection-specific fields. `trailer` is not among them, because only announced trailers are
-/// sent over HTTP/1.1.
-fn is_connection_specific(name: &str) -> bool {
-    matches!(
-        name,
-        "connection"
-            | "keep-alive"
-            | "proxy-connection"
-            | "proxy-authenticate"
-            | "proxy-authorization"
-            | "te"
-            | "transfer-encoding"
-            | "upgrade"
-    )
-}
-
-/// Returns true for the fields that the proxy sets itself, and for `expect`, which it has already answered.
-fn is_set_by_proxy(name: &str) -> bool {
-    matches!(
-        name,
-        "expect"
-            | "forwarded"
-            | "host"
-            | "x-forwarded-for"
-            | "x-forwarded-proto"
-            | "x-forwarded-host"
-            | "x-real-ip"
-    )
-}
-
 /// Returns the tokens of a list. Invalid bytes elsewhere in the list do not hide them.
-fn tokens(value: &HeaderValue) -> impl Iterator<Item = &[u8]> {
+pub(super) fn tokens(value: &HeaderValue) -> impl Iterator<Item = &[u8]> {
     let parts = value.as_bytes().split(|byte| *byte == b',');
     parts
         .map(<[u8]>::trim_ascii)
@@ -200,20 +225,6 @@ fn text_of(ip: IpAddr) -> String {
     text
 }
 
-fn via(version: Version) -> HeaderValue {
-    // Validated at compile time.
-    const VIA_1_0: HeaderValue = HeaderValue::from_static("1.0 courser");
-    const VIA_1_1: HeaderValue = HeaderValue::from_static("1.1 courser");
-    const VIA_2: HeaderValue = HeaderValue::from_static("2.0 courser");
-    const VIA_3: HeaderValue = HeaderValue::from_static("3.0 courser");
-    match version {
-        Version::HTTP_09 | Version::HTTP_10 => VIA_1_0,
-        Version::HTTP_2 => VIA_2,
-        Version::HTTP_3 => VIA_3,
-        _ => VIA_1_1,
-    }
-}
-
 /// Number of fields that a request usually gets: Host, four that describe its client, and Via.
 const MAX_ADDED: usize = 6;
 
@@ -244,6 +255,17 @@ mod tests {
         request.body(()).expect("a request").into_parts().0
     }
 
+    fn prepare(parts: &mut Parts, host: Option<&str>) {
+        let host = host.map(|host| HeaderValue::from_str(host).expect("a host"));
+        let outgoing = Outgoing {
+            host: host.as_ref(),
+            host_field: host.clone(),
+            upgrade: None,
+            keeps_underscores: false,
+        };
+        prepare_request(parts, outgoing);
+    }
+
     #[test]
     fn fields_of_one_connection_are_not_passed_on() {
         let mut parts = parts(&[
@@ -253,15 +275,17 @@ mod tests {
             ("te", "gzip, trailers"),
             ("transfer-encoding", "chunked"),
             ("upgrade", "h2c"),
+            ("http2-settings", "AAMAAABk"),
             ("proxy-authorization", "Basic x"),
             ("expect", "100-continue"),
             ("x-kept", "1"),
         ]);
-        let host = HeaderValue::from_static("example.org:4433");
-        prepare_request(&mut parts, Some(&host), false);
+        prepare(&mut parts, Some("example.org:4433"));
         let mut names: Vec<_> = parts.headers.keys().map(HeaderName::as_str).collect();
+        assert_eq!(names[0], "host");
         names.sort_unstable();
         let expected = [
+            "connection",
             "host",
             "te",
             "via",
@@ -271,7 +295,82 @@ mod tests {
         ];
         assert_eq!(names, expected);
         assert_eq!(parts.headers["te"], "trailers");
+        assert_eq!(parts.headers["connection"], "te");
         assert_eq!(parts.headers["host"], "example.org:4433");
+    }
+
+    #[test]
+    fn host_comes_before_all_other_fields() {
+        for fields in [
+            &[][..],
+            &[("a", "1")],
+            &[("a", "1"), ("b", "2")],
+            &[("a", "1"), ("b", "2"), ("a", "3"), ("c", "4")],
+            &[("host", "x"), ("a", "1"), ("a", "2"), ("b", "2")],
+            &[("a", "1"), ("host", "x"), ("b", "2")],
+        ] {
+            let mut parts = parts(fields);
+            prepare(&mut parts, Some("example.org"));
+            let first = parts.headers.iter().next().expect("a field");
+            assert_eq!(
+                (first.0.as_str(), first.1.as_bytes()),
+                ("host", &b"example.org"[..])
+            );
+            for name in ["a", "b", "c"] {
+                let sent: Vec<_> = parts.headers.get_all(name).iter().collect();
+                let given = fields.iter().filter(|(given, _)| *given == name);
+                assert!(given.map(|(_, value)| *value).eq(sent), "{fields:?}");
+            }
+        }
+    }
+
+    /// RFC 9110 §7.6.1: names in Connection remove nothing that the proxy is responsible for.
+    #[test]
+    fn fields_of_the_proxy_survive_a_listing() {
+        let listed = "host, forwarded, x-forwarded-for, x-forwarded-proto, x-forwarded-host, via, \
+            content-length, early-data, close";
+        let mut parts = parts(&[
+            ("connection", listed),
+            ("content-length", "3"),
+            ("early-data", "1"),
+            ("via", "1.1 other"),
+        ]);
+        prepare(&mut parts, Some("example.org"));
+        for name in [
+            "host",
+            "x-forwarded-proto",
+            "x-forwarded-host",
+            "content-length",
+            "early-data",
+        ] {
+            assert!(parts.headers.contains_key(name), "{name}");
+        }
+        assert_eq!(parts.headers.get_all(VIA).iter().count(), 2);
+    }
+
+    #[test]
+    fn requests_follow_the_table() {
+        for rule in &fields::FIELD_RULES {
+            let name = rule.name.replace('*', "x");
+            let mut request = parts(&[(&name, "7")]);
+            prepare(&mut request, None);
+            let response = http::Response::builder().header(&name, "7");
+            let mut response = response.body(()).expect("a response").into_parts().0;
+            prepare_response(&mut response, Version::HTTP_3);
+            for (action, headers) in [
+                (rule.request, &request.headers),
+                (rule.response, &response.headers),
+            ] {
+                let values = headers.get_all(&name);
+                let is_forwarded = values.iter().any(|value| value == "7");
+                match action {
+                    FieldAction::Forward => assert!(is_forwarded, "{name}"),
+                    FieldAction::Remove => assert_eq!(values.iter().count(), 0, "{name}"),
+                    FieldAction::Replace => assert!(!is_forwarded, "{name}"),
+                    FieldAction::Adjust => {}
+                }
+            }
+        }
     }
 
     /// RFC 9204 §4.5.4, §7.1.3: a field that must remain a literal is forwarded as one.
@@ -281,7 +380,7 @@ mod tests {
         secret.set_sensitive(true);
         let mut request = parts(&[("x-open", "1")]);
         request.headers.insert("x-secret", secret.clone());
-        prepare_request(&mut request, None, false);
+        prepare(&mut request, None);
         let response = http::Response::builder().header("x-open", "1");
         let mut response = response.body(()).expect("a response").into_parts().0;
         response.headers.insert("x-secret", secret);
@@ -297,29 +396,8 @@ mod tests {
         let mut parts = parts(&[("x-mine", "1")]);
         let listed = HeaderValue::from_bytes(b"\xff, x-mine").expect("a value");
         parts.headers.insert(CONNECTION, listed);
-        prepare_request(&mut parts, None, false);
+        prepare(&mut parts, None);
         assert!(!parts.headers.contains_key("x-mine"), "{:?}", parts.headers);
-    }
-
-    #[test]
-    fn length_of_a_response_without_content_is_checked() {
-        for (status, length, is_kept) in [
-            (204, ")2", false),
-            (204, "2", false),
-            (304, ")2", false),
-            (304, "+2", false),
-            (304, "99999999999999999999", false),
-            (304, "2", true),
-            (200, "2", true),
-        ] {
-            let response = http::Response::builder()
-                .status(status)
-                .header(CONTENT_LENGTH, length);
-            let mut parts = response.body(()).expect("a response").into_parts().0;
-            prepare_response(&mut parts, Version::HTTP_3);
-            let kept = parts.headers.contains_key(CONTENT_LENGTH);
-            assert_eq!(kept, is_kept, "{status} {length}");
-        }
     }
 
     #[test]
@@ -341,8 +419,7 @@ mod tests {
             ("x-forwarded-proto", "http"),
             ("x-real-ip", "1.2.3.4"),
         ]);
-        let host = HeaderValue::from_static("example.org:4433");
-        prepare_request(&mut parts, Some(&host), false);
+        prepare(&mut parts, Some("example.org:4433"));
         assert!(!parts.headers.values().any(|value| value == "1.2.3.4"));
         assert_eq!(parts.headers["x-forwarded-proto"], "https");
         assert!(!parts.headers.contains_key(FORWARDED));
@@ -351,14 +428,14 @@ mod tests {
     #[test]
     fn requests_in_early_data_are_marked_for_the_origin() {
         let mut fresh = parts(&[]);
-        prepare_request(&mut fresh, None, false);
+        prepare(&mut fresh, None);
         assert!(!fresh.headers.contains_key("early-data"));
         let mut early = parts(&[]);
         early.extensions.insert(EarlyData);
-        prepare_request(&mut early, None, false);
+        prepare(&mut early, None);
         assert_eq!(early.headers["early-data"], "1");
         let mut marked = parts(&[("early-data", "1")]);
-        prepare_request(&mut marked, None, false);
+        prepare(&mut marked, None);
         assert_eq!(marked.headers["early-data"], "1", "by another intermediary");
     }
 
@@ -385,22 +462,5 @@ mod tests {
         ] {
             assert_eq!(text_of(ip.parse().expect("an address")), ip);
         }
-    }
-
-    #[test]
-    fn upgrades_require_both_fields_over_http1() {
-        let with = |fields: &[(&str, &str)], version| {
-            let mut parts = parts(fields);
-            parts.version = version;
-            is_upgrade(&parts)
-        };
-        let both = [
-            ("connection", "keep-alive, Upgrade"),
-            ("upgrade", "websocket"),
-        ];
-        assert!(with(&both, Version::HTTP_11));
-        assert!(!with(&both, Version::HTTP_2));
-        assert!(!with(&both[..1], Version::HTTP_11));
-        assert!(!with(&both[1..], Version::HTTP_11));
     }
 }

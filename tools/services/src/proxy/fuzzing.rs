@@ -17,7 +17,7 @@ use tokio::io::{
     AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, DuplexStream, ReadBuf,
 };
 
-use super::{Backend, Proxy, ProxyTimes};
+use super::{Backend, Proxy, ProxyLimits, ProxyTimes};
 
 /// The result of the requests of a client.
 #[derive(Debug, Default)]
@@ -192,7 +192,7 @@ impl Upstream {
             answer: self.answer.clone(),
             connections: self.connections.clone(),
         };
-        Proxy::with(connector, backend, times)
+        Proxy::with(connector, backend, times, ProxyLimits::default())
     }
 
     /// Returns the bytes received on each connection after all have ended.

@@ -8,16 +8,19 @@ use std::task::{Context, Poll, Waker};
 use courser::h3::Interim;
 use courser_base::Mutex;
 use http::response::Parts;
-use http::{Request, Response, StatusCode, Version};
+use http::{HeaderMap, Request, Response, StatusCode, Version};
 
 use super::forward;
 
-/// Forwards the interim responses to one request, as a proxy must (RFC 9110 §15.2). HTTP/2 servers are not
-/// covered, because hyper's client discards their interim responses.
+/// Forwards the interim responses to one request, as a proxy must (RFC 9110 §15.2).
 pub(super) struct Relay {
     queue: Arc<Mutex<InterimQueue>>,
     client: Interim,
+    version: Version,
 }
+
+/// The end of a [`Relay`] that takes the interim responses of the upstream server.
+pub(super) struct InterimSender(Arc<Mutex<InterimQueue>>);
 
 /// Interim responses that have arrived and are not forwarded yet. Empty for nearly all requests, and then
 /// without an allocation.
@@ -25,26 +28,66 @@ pub(super) struct Relay {
 struct InterimQueue {
     responses: VecDeque<Parts>,
     waiting: Option<Waker>,
+    /// Number of responses and bytes of their header sections so far.
+    count: usize,
+    bytes: usize,
+}
+
+impl InterimSender {
+    /// Creates a sender, and a function that returns the status codes that have arrived.
+    #[cfg(test)]
+    pub(super) fn for_tests() -> (Self, impl Fn() -> Vec<u16>) {
+        let queue = Arc::<Mutex<InterimQueue>>::default();
+        let arrived = queue.clone();
+        let take = move || {
+            let responses = std::mem::take(&mut arrived.lock().responses);
+            responses.iter().map(|it| it.status.as_u16()).collect()
+        };
+        (Self(queue), take)
+    }
+
+    /// Takes the interim responses to a request over HTTP/1.1.
+    pub(super) fn receive<B>(self, request: &mut Request<B>) {
+        hyper::ext::on_informational(request, move |interim| {
+            self.add(interim.status(), interim.version(), interim.headers());
+        });
+    }
+
+    /// Takes an interim response.
+    pub(super) fn push(&self, interim: &Response<()>) {
+        self.add(interim.status(), interim.version(), interim.headers());
+    }
+
+    fn add(&self, status: StatusCode, version: Version, headers: &HeaderMap) {
+        // The proxy itself has sent 100 (Continue) to clients that wait for it.
+        if status == StatusCode::CONTINUE {
+            return;
+        }
+        let mut queue = self.0.lock();
+        if !queue.admits(headers) {
+            return;
+        }
+        let mut response = Response::new(());
+        *response.status_mut() = status;
+        *response.version_mut() = version;
+        *response.headers_mut() = headers.clone();
+        let woken = queue.push(response.into_parts().0);
+        drop(queue);
+        woken.into_iter().for_each(Waker::wake);
+    }
 }
 
 impl Relay {
-    /// Creates a relay that forwards the interim responses to `request` to `client`.
-    pub(super) fn new<B>(request: &mut Request<B>, client: Interim) -> Self {
+    /// Creates a relay to a client that uses this version, and the end that takes the interim responses.
+    pub(super) fn new(client: Interim, version: Version) -> (Self, InterimSender) {
         let queue = Arc::<Mutex<InterimQueue>>::default();
-        let sender = queue.clone();
-        hyper::ext::on_informational(request, move |interim| {
-            // The proxy itself has sent 100 (Continue) to clients that wait for it.
-            if interim.status() == StatusCode::CONTINUE {
-                return;
-            }
-            let mut response = Response::new(());
-            *response.status_mut() = interim.status();
-            *response.version_mut() = interim.version();
-            *response.headers_mut() = interim.headers().clone();
-            let woken = sender.lock().push(response.into_parts().0);
-            woken.into_iter().for_each(Waker::wake);
-        });
-        Self { queue, client }
+        let sender = InterimSender(queue.clone());
+        let relay = Self {
+            queue,
+            client,
+            version,
+        };
+        (relay, sender)
     }
 
     /// Waits for the final response, and forwards all interim responses that precede it.
@@ -76,7 +119,7 @@ impl Relay {
     }
 
     async fn forward(&self, mut interim: Parts) {
-        forward::prepare_response(&mut interim, Version::HTTP_3);
+        forward::prepare_response(&mut interim, self.version);
         // Fails if the client is gone, and then nothing remains to forward.
         let _ = self.client.send(Response::from_parts(interim, ())).await;
     }
@@ -88,12 +131,27 @@ enum Next<T> {
 }
 
 impl InterimQueue {
-    /// Adds an interim response and returns the task to wake. hyper's callback cannot wait, so responses beyond
-    /// the limit are dropped, as clients would drop them.
-    fn push(&mut self, interim: Parts) -> Option<Waker> {
-        if self.responses.len() < MAX_AT_ONCE {
-            self.responses.push_back(interim);
+    /// Returns true if an interim response with these fields is forwarded. Others are dropped, as clients may
+    /// ignore them.
+    fn admits(&mut self, headers: &HeaderMap) -> bool {
+        let fields = headers.iter();
+        let bytes: usize = fields
+            .map(|(name, value)| name.as_str().len() + value.len())
+            .sum();
+        // hyper's callback cannot wait until the client has taken the earlier ones.
+        let is_admitted = self.responses.len() < MAX_AT_ONCE
+            && self.count < MAX_RESPONSES
+            && self.bytes + bytes <= MAX_BYTES;
+        if is_admitted {
+            self.count += 1;
+            self.bytes += bytes;
         }
+        is_admitted
+    }
+
+    /// Adds an interim response and returns the task to wake.
+    fn push(&mut self, interim: Parts) -> Option<Waker> {
+        self.responses.push_back(interim);
         self.waiting.take()
     }
 
@@ -112,19 +170,57 @@ impl InterimQueue {
 /// Largest number of queued interim responses (limit K217), the number that courser's client accepts.
 const MAX_AT_ONCE: usize = 8;
 
+/// Largest number of interim responses to one request that are forwarded, and of bytes in their fields (limit
+/// K356).
+const MAX_RESPONSES: usize = 32;
+const MAX_BYTES: usize = 32 * 1024;
+
 #[cfg(test)]
 mod tests {
+    use http::HeaderValue;
+
     use super::*;
 
+    fn hints(size: usize) -> Response<()> {
+        let value = HeaderValue::try_from("x".repeat(size)).expect("a value");
+        let response = Response::builder().status(StatusCode::EARLY_HINTS);
+        response.header("link", value).body(()).expect("a response")
+    }
+
     #[test]
-    fn ninth_interim_response_is_not_queued() {
-        let mut queue = InterimQueue::default();
-        for _ in 0..9 {
-            assert!(queue.push(Response::new(()).into_parts().0).is_none());
-        }
+    fn interim_responses_are_bounded_at_once_and_in_total() {
+        let queue = Arc::<Mutex<InterimQueue>>::default();
+        let sender = InterimSender(queue.clone());
         let cx = Context::from_waker(Waker::noop());
-        let queued = std::iter::from_fn(|| queue.poll(&cx).is_ready().then_some(()));
-        assert_eq!(queued.count(), 8);
-        assert!(queue.push(Response::new(()).into_parts().0).is_some());
+        let taken = || {
+            let mut queue = queue.lock();
+            std::iter::from_fn(|| queue.poll(&cx).is_ready().then_some(())).count()
+        };
+        for expected in [8, 8, 8, 8, 0] {
+            for _ in 0..9 {
+                sender.push(&hints(10));
+            }
+            assert_eq!(taken(), expected);
+        }
+    }
+
+    #[test]
+    fn bytes_of_interim_responses_are_bounded() {
+        let queue = Arc::<Mutex<InterimQueue>>::default();
+        let sender = InterimSender(queue.clone());
+        for (size, is_queued) in [(20_000, true), (20_000, false), (10_000, true)] {
+            let before = queue.lock().responses.len();
+            sender.push(&hints(size));
+            assert_eq!(queue.lock().responses.len() > before, is_queued, "{size}");
+        }
+    }
+
+    #[test]
+    fn continue_is_not_forwarded() {
+        let queue = Arc::<Mutex<InterimQueue>>::default();
+        let mut response = hints(1);
+        *response.status_mut() = StatusCode::CONTINUE;
+        InterimSender(queue.clone()).push(&response);
+        assert!(queue.lock().responses.is_empty());
     }
 }

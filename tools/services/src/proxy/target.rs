@@ -1,9 +1,36 @@
-//! The host that a request names.
+//! The target of a request: the host that it names, and its path.
 
+use courser::server::Cause;
 use http::header::HOST;
 use http::request::Parts;
-use http::uri::Authority;
-use http::{HeaderValue, Version};
+use http::uri::{Authority, PathAndQuery};
+use http::{HeaderValue, Method, Version};
+
+use super::failure::Failure;
+
+/// Returns the path and the query of a request for the upstream server.
+pub(super) fn path(parts: &Parts) -> Result<PathAndQuery, Failure> {
+    // A forwarded CONNECT would open a tunnel at the upstream server, whatever its target.
+    if parts.method == Method::CONNECT {
+        return Err(Cause::ConnectRefused.into());
+    }
+    let invalid = |reason| Failure::new(Cause::InvalidTarget, reason);
+    let path = parts.uri.path_and_query();
+    let path = path.ok_or_else(|| invalid("the target has no path"))?;
+    match path.as_str() {
+        // The asterisk stands for the server as a whole (RFC 9112 §3.2.4).
+        "*" if parts.method != Method::OPTIONS => {
+            Err(invalid("only OPTIONS may have the target *"))
+        }
+        // A slash is sent even if none was received, as in `GET http://example.org?a HTTP/1.1` (RFC 9112 §3.2.1).
+        "/" => Ok(PathAndQuery::from_static("/")),
+        query if query.starts_with('?') => {
+            let path = PathAndQuery::try_from(["/", query].concat());
+            path.map_err(|_| invalid("the target has an invalid query"))
+        }
+        _ => Ok(path.clone()),
+    }
+}
 
 /// Returns the host of a request as the value of a Host field.
 ///
@@ -76,6 +103,33 @@ mod tests {
         let parts = request.body(()).expect("a request").into_parts().0;
         let host = host(&parts)?;
         Ok(host.map_or_else(String::new, |host| host.to_str().expect("text").to_owned()))
+    }
+
+    /// RFC 9112 §3.2.1, §3.2.4.
+    #[test]
+    fn paths_get_the_form_of_their_method() {
+        for (method, target, expected) in [
+            (Method::GET, "http://a.test", Some("/")),
+            (Method::GET, "http://a.test#fragment", Some("/")),
+            (Method::GET, "http://a.test/", Some("/")),
+            (Method::GET, "http://a.test?b", Some("/?b")),
+            (Method::GET, "http://a.test/b?c", Some("/b?c")),
+            (Method::GET, "/b", Some("/b")),
+            (Method::GET, "*", None),
+            (Method::POST, "*", None),
+            (Method::CONNECT, "a.test:443", None),
+            (Method::CONNECT, "http://a.test/b", None),
+            (Method::OPTIONS, "*", Some("*")),
+            (Method::OPTIONS, "http://a.test/", Some("/")),
+            (Method::OPTIONS, "http://a.test?b", Some("/?b")),
+            (Method::OPTIONS, "/", Some("/")),
+        ] {
+            let request = http::Request::builder().method(&method).uri(target);
+            let parts = request.body(()).expect("a request").into_parts().0;
+            let path = super::path(&parts).ok();
+            let path = path.as_ref().map(PathAndQuery::as_str);
+            assert_eq!(path, expected, "{method} {target}");
+        }
     }
 
     #[test]

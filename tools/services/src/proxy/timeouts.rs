@@ -7,10 +7,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use courser::server::Cause;
 use courser_base::Mutex;
 use http_body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
+use super::failure::find;
+use super::report::Reporter;
 use crate::body::{Body, BoxError, boxed};
 
 /// Measures how long the upstream server has been expected to act, from the request to its response.
@@ -108,15 +111,40 @@ pub(super) struct IdleTimeout<B> {
     body: B,
     longest: Duration,
     ends: Option<Pin<Box<Sleep>>>,
+    reporter: Option<Arc<Reporter>>,
+}
+
+/// The reason why the content of a response ends early.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub(crate) struct ContentFailure {
+    cause: Cause,
+    #[source]
+    error: BoxError,
+}
+
+impl ContentFailure {
+    /// Returns the cause in a chain of errors.
+    pub(crate) fn cause_of(error: &(dyn std::error::Error + 'static)) -> Option<Cause> {
+        find::<Self>(error).map(|failure| failure.cause)
+    }
 }
 
 impl<B> IdleTimeout<B> {
-    pub(super) const fn new(body: B, longest: Duration) -> Self {
+    pub(super) const fn new(body: B, longest: Duration, reporter: Option<Arc<Reporter>>) -> Self {
         Self {
             body,
             longest,
             ends: None,
+            reporter,
         }
+    }
+
+    fn failure(&self, cause: Cause, error: BoxError) -> BoxError {
+        if let Some(reporter) = &self.reporter {
+            reporter.on_failure(cause, Some(&*error), None);
+        }
+        ContentFailure { cause, error }.into()
     }
 }
 
@@ -135,7 +163,9 @@ where
         let this = &mut *self;
         if let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(cx) {
             this.ends = None;
-            return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
+            return Poll::Ready(frame.map(|frame| {
+                frame.map_err(|error| this.failure(Cause::UpstreamContentCut, error.into()))
+            }));
         }
         let longest = this.longest;
         let ends = this.ends.get_or_insert_with(|| Box::pin(sleep(longest)));
@@ -144,7 +174,8 @@ where
         }
         let text = format!("the upstream server sent nothing for {longest:?}");
         let error = io::Error::new(io::ErrorKind::TimedOut, text);
-        Poll::Ready(Some(Err(error.into())))
+        let error = this.failure(Cause::UpstreamContentTimeout, error.into());
+        Poll::Ready(Some(Err(error)))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -210,13 +241,18 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn pauses_in_a_response_are_limited() {
-        let body = IdleTimeout::new(slow(&[59, 59]), LIMIT);
+        let body = IdleTimeout::new(slow(&[59, 59]), LIMIT, None);
         assert_eq!(body.collect().await.expect("in time").to_bytes(), "xx");
-        let error = IdleTimeout::new(slow(&[59, 61]), LIMIT).collect().await;
-        let error = error.expect_err("too late").to_string();
+        let error = IdleTimeout::new(slow(&[59, 61]), LIMIT, None)
+            .collect()
+            .await;
+        let error = error.expect_err("too late");
+        let cause = ContentFailure::cause_of(&*error);
+        assert_eq!(cause, Some(Cause::UpstreamContentTimeout));
+        let error = error.to_string();
         assert!(error.contains("sent nothing for 60s"), "{error}");
         // The client pauses between the frames.
-        let mut body = IdleTimeout::new(slow(&[59, 59]), LIMIT);
+        let mut body = IdleTimeout::new(slow(&[59, 59]), LIMIT, None);
         for _ in 0..2 {
             assert!(body.frame().await.is_some_and(|frame| frame.is_ok()));
             tokio::time::sleep(LIMIT * 10).await;

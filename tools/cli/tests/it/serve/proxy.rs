@@ -145,7 +145,8 @@ async fn requests_are_forwarded_with_the_address_of_the_client() {
         );
         assert_eq!(answer.header("x-kept"), "1");
         assert_eq!(answer.header("x-hop"), "", "{protocol}");
-        assert_eq!(answer.header("via"), "1.1 courser");
+        let via = answer.header("via");
+        assert!(via.starts_with("1.1 courser-"), "{protocol}: {via}");
     }
 }
 
@@ -220,10 +221,9 @@ async fn interim_responses_are_forwarded() {
             let interim = received.recv().await.expect("an interim response");
             assert_eq!(interim.status().as_u16(), status);
             let fields = interim.headers();
-            assert_eq!(
-                (&fields["via"], fields.len()),
-                (&"1.1 courser".parse().expect("text"), 2)
-            );
+            let via = fields["via"].to_str().expect("text");
+            assert!(via.starts_with("1.1 courser-"), "{via}");
+            assert_eq!(fields.len(), 2, "{fields:?}");
             links.push(fields["link"].to_str().expect("text").to_owned());
             if links.len() == 2 {
                 proceed.send(()).await.expect("the server waits");
@@ -251,7 +251,7 @@ async fn interim_responses_are_forwarded() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn upgrades_are_forwarded() {
-    let serving = start("http", &[]).await;
+    let serving = start("http", &["--proxy-upgrade", "reverse"]).await;
     let Client::Http1(mut send) = serving.client(Protocol::Http1).await else {
         panic!("not HTTP/1.1")
     };

@@ -1,45 +1,57 @@
 //! A pool of HTTP/1.1 connections.
 
 use std::collections::VecDeque;
-use std::pin::Pin;
 use std::sync::{Arc, Weak};
-use std::task::{Context, Poll};
 use std::time::Duration;
 use std::{fmt, io};
 
-use bytes::Bytes;
+use courser::server::Cause;
 use courser_base::Mutex;
-use http::{Request, Response, StatusCode, Uri};
-use http_body::{Frame, SizeHint};
+use http::{Extensions, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{Builder, SendRequest};
-use hyper::rt::{Read, Write};
+use hyper_util::client::legacy::connect::{Connection as _, HttpInfo};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 use tower::{Service, ServiceExt as _};
 
+use super::admission::Permit;
+use super::content::Content;
+use super::socket::{ConnectionFacts, Counted, OpenConnections};
 use crate::body::{Body, BoxError};
+use crate::proxy::facts::UpstreamFacts;
+use crate::proxy::failure::Failure;
 
 /// Opens connections to a server.
 pub trait Dial: Clone + Send + Sync + 'static {
     /// A byte stream to the server.
-    type Io: Read + Write + Unpin + Send + 'static;
+    type Io: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
-    /// Opens a connection to the authority of `server`.
-    fn dial(&self, server: Uri) -> impl Future<Output = Result<Self::Io, BoxError>> + Send;
+    /// Opens a connection to the authority of `server`. Returns its address, if it has one.
+    fn dial(
+        &self,
+        server: Uri,
+    ) -> impl Future<Output = Result<(Self::Io, Option<std::net::SocketAddr>), BoxError>> + Send;
 }
 
 impl<S, T> Dial for S
 where
-    S: Service<Uri, Response = T> + Clone + Send + Sync + 'static,
+    S: Service<Uri, Response = TokioIo<T>> + Clone + Send + Sync + 'static,
     S::Error: Into<BoxError>,
     S::Future: Send,
-    T: Read + Write + Unpin + Send + 'static,
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    TokioIo<T>: hyper_util::client::legacy::connect::Connection,
 {
     type Io = T;
 
-    async fn dial(&self, server: Uri) -> Result<T, BoxError> {
-        self.clone().oneshot(server).await.map_err(Into::into)
+    async fn dial(&self, server: Uri) -> Result<(T, Option<std::net::SocketAddr>), BoxError> {
+        let io = self.clone().oneshot(server).await.map_err(Into::into)?;
+        let mut extras = Extensions::new();
+        io.connected().get_extras(&mut extras);
+        let address = extras.get::<HttpInfo>().map(HttpInfo::remote_addr);
+        Ok((io.into_inner(), address))
     }
 }
 
@@ -50,43 +62,116 @@ where
 /// 14 times, which was a tenth of the cost of a proxied request.
 #[derive(Debug)]
 pub(in crate::proxy) struct Pool<C> {
+    dialer: Dialer<C>,
+    idle: Mutex<Idle>,
+}
+
+/// Opens connections to the upstream server within a time limit, and counts those that are open.
+#[derive(Clone, Debug)]
+pub(in crate::proxy) struct Dialer<C> {
     connector: C,
     server: Uri,
-    idle: Mutex<Idle>,
+    timeout: Duration,
+    /// Largest number of open connections.
+    most: usize,
+    open: OpenConnections,
+}
+
+/// A new connection.
+pub(super) type Dialed<C> = (Counted<<C as Dial>::Io>, Arc<ConnectionFacts>);
+
+impl<C: Dial> Dialer<C> {
+    pub(in crate::proxy) fn new(connector: C, server: Uri, timeout: Duration, most: usize) -> Self {
+        Self {
+            connector,
+            server,
+            timeout,
+            most,
+            open: OpenConnections::default(),
+        }
+    }
+
+    pub(in crate::proxy) fn open(&self) -> &OpenConnections {
+        &self.open
+    }
+
+    pub(in crate::proxy) const fn most(&self) -> usize {
+        self.most
+    }
+
+    pub(super) const fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Opens a connection.
+    pub(super) async fn dial(&self) -> Result<Dialed<C>, Failure> {
+        let began = Instant::now();
+        let open = self.open.begin();
+        let dialing = self.connector.dial(self.server.clone());
+        let dialed = tokio::time::timeout(self.timeout, dialing).await;
+        let late = || BoxError::from(io::Error::from(io::ErrorKind::TimedOut));
+        let dialed = dialed.unwrap_or_else(|_| Err(late()));
+        let (io, address) = dialed.map_err(Failure::connecting)?;
+        let facts = ConnectionFacts::new(address, began.elapsed());
+        Ok((Counted::new(io, facts.clone(), open), facts))
+    }
 }
 
 #[derive(Default)]
 struct Idle {
     /// Sorted by the time at which they became idle, oldest first.
-    connections: VecDeque<(SendRequest<Body>, Instant)>,
+    connections: VecDeque<(Connection, Instant)>,
     /// True while a task closes old connections.
     is_watched: bool,
 }
 
+/// A connection that can send requests.
+struct Connection {
+    sender: SendRequest<Body>,
+    facts: Arc<ConnectionFacts>,
+}
+
 impl<C: Dial> Pool<C> {
-    pub(super) fn new(connector: C, server: Uri) -> Self {
+    pub(super) fn new(dialer: Dialer<C>) -> Self {
         Self {
-            connector,
-            server,
+            dialer,
             idle: Mutex::default(),
         }
+    }
+
+    pub(super) const fn dialer(&self) -> &Dialer<C> {
+        &self.dialer
     }
 
     pub(super) async fn send(
         self: &Arc<Self>,
         mut request: Request<Body>,
-    ) -> Result<Response<Content<C>>, BoxError> {
+        permit: Permit,
+        facts: &mut UpstreamFacts,
+    ) -> Result<Response<Content<C>>, Failure> {
         // The server may close an idle connection at any time.
         let mut idle = self.take();
+        let mut is_repeated = false;
         loop {
+            if idle.is_none() && !is_repeated {
+                idle = self.take_almost_idle().await;
+            }
             let is_fresh = idle.is_none();
-            let mut sender = match idle.take() {
-                Some(sender) => sender,
+            let mut connection = match idle.take() {
+                Some(connection) => connection,
                 None => self.connect().await?,
             };
+            facts.address = connection.facts.address;
+            let connecting = if is_fresh {
+                connection.facts.connecting
+            } else {
+                Duration::ZERO
+            };
+            facts.connecting = Some(connecting);
             let copy = if is_fresh { None } else { repetition(&request) };
-            let mut failure = match sender.try_send_request(request).await {
-                Ok(response) => return Ok(self.lend(sender, response)),
+            let received = connection.facts.received();
+            let mut failure = match connection.sender.try_send_request(request).await {
+                Ok(response) => return Ok(self.lend(connection, permit, response)),
                 Err(failure) => failure,
             };
             match (failure.take_message(), copy) {
@@ -97,51 +182,85 @@ impl<C: Dial> Pool<C> {
                 }
                 // The server closed the connection while it received the request, which is repeated at most
                 // once.
-                (None, Some(copy)) if is_closed_meanwhile(failure.error()) => request = copy,
-                _ => return Err(failure.into_error().into()),
+                (None, Some(copy))
+                    if is_closed_meanwhile(failure.error())
+                        && connection.facts.received() == received =>
+                {
+                    request = copy;
+                    is_repeated = true;
+                }
+                _ => return Err(failed(failure.into_error(), &connection.facts)),
             }
         }
     }
 
-    fn take(&self) -> Option<SendRequest<Body>> {
+    fn take(&self) -> Option<Connection> {
         // Dropped after the lock is released, because dropping wakes their tasks.
         let mut old = Vec::new();
         self.idle.lock().take(Instant::now(), &mut old)
     }
 
-    async fn connect(&self) -> Result<SendRequest<Body>, BoxError> {
-        let io = self.connector.dial(self.server.clone()).await?;
+    /// Returns a connection that is about to become idle, if no other one may be opened: the request whose permit
+    /// was returned has just ended, and its connection needs a moment.
+    async fn take_almost_idle(&self) -> Option<Connection> {
+        if self.dialer.open.count() < self.dialer.most {
+            return None;
+        }
+        let newest = self.idle.lock().connections.pop_back();
+        let (mut connection, _) = newest?;
+        let ready = tokio::time::timeout(ALMOST_IDLE, connection.sender.ready()).await;
+        matches!(ready, Ok(Ok(()))).then_some(connection)
+    }
+
+    async fn connect(&self) -> Result<Connection, Failure> {
+        self.make_room();
+        let (io, facts) = self.dialer.dial().await?;
         let mut settings = Builder::new();
         settings.max_buf_size(HTTP1_BUFFER);
-        let (sender, connection) = settings.handshake(io).await?;
+        let handshake = settings.handshake(TokioIo::new(io)).await;
+        let (sender, connection) = handshake.map_err(|error| failed(error, &facts))?;
         // Its errors are reported to its requests.
         tokio::spawn(async move { drop(connection.with_upgrades().await) });
-        Ok(sender)
+        Ok(Connection { sender, facts })
+    }
+
+    /// Closes the oldest idle connection if the maximum of open connections is reached. Requests in progress are
+    /// fewer, because each has a permit.
+    fn make_room(&self) {
+        if self.dialer.open.count() >= self.dialer.most {
+            let oldest = self.idle.lock().connections.pop_front();
+            drop(oldest);
+        }
     }
 
     /// Returns the response with a lease that returns the connection to the pool.
     fn lend(
         self: &Arc<Self>,
-        sender: SendRequest<Body>,
+        connection: Connection,
+        permit: Permit,
         response: Response<Incoming>,
     ) -> Response<Content<C>> {
         // After an upgrade the connection has another protocol. CONNECT is refused earlier.
         let is_kept = response.status() != StatusCode::SWITCHING_PROTOCOLS;
-        let lease = is_kept.then(|| Lease {
+        let lease = Lease {
             pool: self.clone(),
-            sender: Some(sender),
-        });
-        response.map(|body| Content::new(body, lease))
+            connection: is_kept.then_some(connection),
+            _permit: permit,
+        };
+        response.map(|body| match is_kept {
+            true => Content::over_http1(body, lease),
+            false => Content::upgraded(body, lease),
+        })
     }
 
-    fn put(self: &Arc<Self>, sender: SendRequest<Body>) {
-        if sender.is_closed() {
+    fn put(self: &Arc<Self>, connection: Connection) {
+        if connection.sender.is_closed() {
             return;
         }
         // Dropped after the lock is released, because dropping wakes its task.
         let _surplus;
         let mut idle = self.idle.lock();
-        _surplus = idle.put(sender, Instant::now());
+        _surplus = idle.put(connection, Instant::now());
         // A response may be dropped on a thread without a runtime. The next one starts the task.
         if !idle.is_watched
             && let Ok(runtime) = Handle::try_current()
@@ -150,6 +269,24 @@ impl<C: Dial> Pool<C> {
             runtime.spawn(close_old(Arc::downgrade(self)));
         }
     }
+}
+
+/// Returns the failure of a request for an error of its connection.
+fn failed(error: hyper::Error, facts: &ConnectionFacts) -> Failure {
+    let cause = if let Some(cause) = Failure::of_content(&error) {
+        cause
+    } else if error.is_parse_too_large() {
+        Cause::UpstreamFieldsTooLarge
+    } else if error.is_parse() && facts.is_http1() {
+        Cause::UpstreamInvalidResponse
+    } else if error.is_parse() {
+        Cause::UpstreamNotHttp
+    } else if is_reset(&error) {
+        Cause::UpstreamReset
+    } else {
+        Cause::UpstreamClosed
+    };
+    Failure::new(cause, error)
 }
 
 /// Returns a copy of a request that may be sent twice because it is idempotent and has no content (RFC 9110
@@ -167,20 +304,22 @@ fn repetition(request: &Request<Body>) -> Option<Request<Body>> {
     Some(copy)
 }
 
-/// Returns true if the connection ended before the header section of the response (RFC 9112 §9.3.1). Interim
-/// responses may have arrived before, and may arrive again.
+/// Returns true if the connection ended before the response (RFC 9112 §9.3.1).
 fn is_closed_meanwhile(error: &hyper::Error) -> bool {
+    error.is_incomplete_message() || is_reset(error)
+}
+
+fn is_reset(error: &hyper::Error) -> bool {
     let source = std::error::Error::source(error);
     let io = source.and_then(|error| error.downcast_ref::<io::Error>());
-    let is_reset = io.is_some_and(|error| {
+    io.is_some_and(|error| {
         matches!(
             error.kind(),
             io::ErrorKind::BrokenPipe
                 | io::ErrorKind::ConnectionAborted
                 | io::ErrorKind::ConnectionReset
         )
-    });
-    error.is_incomplete_message() || is_reset
+    })
 }
 
 /// Closes connections that have been idle for too long, until none is idle.
@@ -204,8 +343,8 @@ async fn close_old<C>(pool: Weak<Pool<C>>) {
 
 impl Idle {
     /// Adds a connection, and returns the oldest one if there are too many.
-    fn put(&mut self, sender: SendRequest<Body>, now: Instant) -> Option<SendRequest<Body>> {
-        self.connections.push_back((sender, now));
+    fn put(&mut self, connection: Connection, now: Instant) -> Option<Connection> {
+        self.connections.push_back((connection, now));
         if self.connections.len() <= MAX_IDLE {
             return None;
         }
@@ -214,22 +353,18 @@ impl Idle {
 
     /// Returns a connection that can send a request now, and moves those that have been idle for too long to
     /// `old`.
-    fn take(
-        &mut self,
-        now: Instant,
-        old: &mut Vec<SendRequest<Body>>,
-    ) -> Option<SendRequest<Body>> {
+    fn take(&mut self, now: Instant, old: &mut Vec<Connection>) -> Option<Connection> {
         let (mut index, mut examined) = (self.connections.len(), 0);
         while examined < MAX_EXAMINED {
             index = index.checked_sub(1)?;
-            let (sender, since) = &self.connections[index];
+            let (Connection { sender, .. }, since) = &self.connections[index];
             if now - *since >= POOL_IDLE {
                 // All connections before it have been idle for longer.
-                old.extend(self.connections.drain(..=index).map(|(sender, _)| sender));
+                old.extend(self.connections.drain(..=index).map(|(it, _)| it));
                 return None;
             }
             if sender.is_ready() {
-                return self.connections.remove(index).map(|(sender, _)| sender);
+                return self.connections.remove(index).map(|(it, _)| it);
             }
             if sender.is_closed() {
                 self.connections.remove(index);
@@ -242,11 +377,11 @@ impl Idle {
     }
 
     /// Returns the connections that have been idle for too long.
-    fn take_old(&mut self, now: Instant) -> Vec<SendRequest<Body>> {
+    fn take_old(&mut self, now: Instant) -> Vec<Connection> {
         let is_old = |(_, since): &(_, Instant)| now - *since >= POOL_IDLE;
         let count = self.connections.partition_point(is_old);
         let old = self.connections.drain(..count);
-        old.map(|(sender, _)| sender).collect()
+        old.map(|(it, _)| it).collect()
     }
 }
 
@@ -258,70 +393,28 @@ impl fmt::Debug for Idle {
     }
 }
 
-/// A connection in use by a response, which returns to the pool when this is dropped.
-struct Lease<C: Dial> {
+/// A connection in use by a response, which returns to the pool when this is dropped, and the permit of the
+/// request.
+pub(in crate::proxy) struct Lease<C: Dial> {
     pool: Arc<Pool<C>>,
-    sender: Option<SendRequest<Body>>,
+    /// `None` after an upgrade.
+    connection: Option<Connection>,
+    _permit: Permit,
 }
 
 impl<C: Dial> Drop for Lease<C> {
     fn drop(&mut self) {
-        if let Some(sender) = self.sender.take() {
-            self.pool.put(sender);
+        if let Some(connection) = self.connection.take() {
+            self.pool.put(connection);
         }
-    }
-}
-
-/// The content of a response, with the connection on which it arrives.
-pub struct Content<C: Dial> {
-    body: Incoming,
-    lease: Option<Lease<C>>,
-}
-
-impl<C: Dial> Content<C> {
-    fn new(body: Incoming, lease: Option<Lease<C>>) -> Self {
-        // Without content the connection returns at once.
-        let lease = lease.filter(|_| !http_body::Body::is_end_stream(&body));
-        Self { body, lease }
-    }
-
-    /// Wraps content that arrives on a connection shared with other requests.
-    pub(super) fn unpooled(body: Incoming) -> Self {
-        Self { body, lease: None }
-    }
-}
-
-impl<C: Dial> http_body::Body for Content<C> {
-    type Data = Bytes;
-    type Error = hyper::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(cx);
-        let is_over = match &polled {
-            Poll::Ready(Some(Ok(_))) => http_body::Body::is_end_stream(&self.body),
-            Poll::Ready(_) => true,
-            Poll::Pending => false,
-        };
-        if is_over {
-            self.lease = None;
-        }
-        polled
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 
 /// Largest number of buffered bytes of a message from the upstream server (limit K118).
 const HTTP1_BUFFER: usize = 64 * 1024;
+
+/// Longest wait for a connection that has just received the end of a response.
+const ALMOST_IDLE: Duration = Duration::from_millis(50);
 
 /// Shorter than the idle timeouts of common servers, which would otherwise close a connection during a request.
 pub(super) const POOL_IDLE: Duration = Duration::from_secs(15);

@@ -7,6 +7,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
 use super::*;
+use crate::proxy::upstream::admission::Admission;
 
 /// Starts a server that sends `answers` in turn on each connection and then closes it. Returns the channel of
 /// connection numbers.
@@ -48,13 +49,35 @@ async fn answer(
 }
 
 fn pool(server: SocketAddr) -> Arc<Pool<HttpConnector>> {
+    pool_of(server, 100)
+}
+
+/// Returns a pool with at most this many connections.
+fn pool_of(server: SocketAddr, most: usize) -> Arc<Pool<HttpConnector>> {
     let uri = format!("http://{server}/").parse().expect("a URL");
-    Arc::new(Pool::new(HttpConnector::new(), uri))
+    let timeout = Duration::from_secs(5);
+    let dialer = Dialer::new(HttpConnector::new(), uri, timeout, most);
+    Arc::new(Pool::new(dialer))
+}
+
+async fn send(
+    pool: &Arc<Pool<HttpConnector>>,
+    request: Request<Body>,
+) -> Result<Response<Content<HttpConnector>>, Failure> {
+    let admission = Arc::new(Admission::new(1, 1, Duration::ZERO));
+    let permit = admission.admit(None).await.expect("the first request");
+    pool.send(request, permit, &mut UpstreamFacts::default())
+        .await
 }
 
 async fn ask(pool: &Arc<Pool<HttpConnector>>) -> Response<Content<HttpConnector>> {
-    let response = pool.send(request(Body::empty())).await;
+    let response = send(pool, request(Body::empty())).await;
     response.expect("a response")
+}
+
+async fn failure(pool: &Arc<Pool<HttpConnector>>, request: Request<Body>) -> Cause {
+    let response = send(pool, request).await;
+    response.err().expect("a failure").cause
 }
 
 fn request(body: Body) -> Request<Body> {
@@ -65,7 +88,7 @@ fn request(body: Body) -> Request<Body> {
 /// Waits until all idle connections satisfy `is_settled`.
 async fn settle(pool: &Arc<Pool<HttpConnector>>, is_settled: impl Fn(&SendRequest<Body>) -> bool) {
     for _ in 0..500 {
-        let is_over = |(sender, _): &(_, _)| is_settled(sender);
+        let is_over = |(it, _): &(Connection, _)| is_settled(&it.sender);
         if pool.idle.lock().connections.iter().all(is_over) {
             return;
         }
@@ -136,7 +159,7 @@ async fn idempotent_requests_without_content_are_repeated_once() {
     settle(&pool, SendRequest::is_ready).await;
     let mut post = request(Body::empty());
     *post.method_mut() = http::Method::POST;
-    assert!(pool.send(post).await.is_err());
+    assert_eq!(failure(&pool, post).await, Cause::UpstreamClosed);
     assert_eq!(answered.try_recv().ok(), Some(1));
     assert!(answered.try_recv().is_err());
 
@@ -144,13 +167,41 @@ async fn idempotent_requests_without_content_are_repeated_once() {
     settle(&pool, SendRequest::is_ready).await;
     let mut put = request(Body::full("content"));
     *put.method_mut() = http::Method::PUT;
-    assert!(pool.send(put).await.is_err());
+    assert_eq!(failure(&pool, put).await, Cause::UpstreamClosed);
+}
+
+/// RFC 9112 §9.3.1: the server has begun its response, so it has processed the request.
+#[tokio::test]
+async fn request_is_not_repeated_after_the_first_byte_of_a_response() {
+    let (address, mut answered) = server(&[SHORT, "HTTP/1.1 2"]).await;
+    let pool = pool(address);
+    drop(ask(&pool).await.into_body().collect().await);
+    settle(&pool, SendRequest::is_ready).await;
+    let pending = failure(&pool, request(Body::empty()));
+    let late = tokio::time::timeout(Duration::from_secs(5), pending).await;
+    assert_eq!(late, Ok(Cause::UpstreamClosed));
+    let connections = [(); 3].map(|()| answered.try_recv().ok());
+    assert_eq!(connections, [Some(0), Some(0), None]);
+}
+
+/// The connection of a request that has just ended is taken, although it needs a moment.
+#[tokio::test]
+async fn requests_at_the_maximum_reuse_connections() {
+    let (address, mut answered) = server(&[SHORT; 50]).await;
+    let pool = pool_of(address, 1);
+    for _ in 0..50 {
+        let content = ask(&pool).await.into_body().collect().await;
+        assert_eq!(content.expect("content").to_bytes(), "hi");
+        assert_eq!(answered.recv().await, Some(0));
+        assert!(pool.dialer.open().count() <= 1);
+    }
 }
 
 #[tokio::test]
 async fn fresh_connection_that_closes_is_an_error() {
     let (address, mut answered) = server(&[NOTHING]).await;
-    assert!(pool(address).send(request(Body::empty())).await.is_err());
+    let cause = failure(&pool(address), request(Body::empty())).await;
+    assert_eq!(cause, Cause::UpstreamClosed);
     assert_eq!(answered.recv().await, Some(0));
     assert!(answered.try_recv().is_err());
 }
@@ -171,7 +222,8 @@ async fn connection_that_cannot_be_opened_is_an_error() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("bound");
     drop(listener);
-    assert!(pool(address).send(request(Body::empty())).await.is_err());
+    let cause = failure(&pool(address), request(Body::empty())).await;
+    assert_eq!(cause, Cause::UpstreamRefused);
 }
 
 /// Closes the connection without a response.
@@ -214,7 +266,8 @@ async fn at_most_1024_idle_connections_are_kept() {
         let io = hyper_util::rt::TokioIo::new(near);
         let (sender, connection) = Builder::new().handshake(io).await.expect("a connection");
         connections.push((connection, far));
-        let surplus = idle.put(sender, Instant::now());
+        let facts = ConnectionFacts::new(None, Duration::ZERO);
+        let surplus = idle.put(Connection { sender, facts }, Instant::now());
         assert_eq!(surplus.is_some(), count > 1024, "{count}");
     }
     assert_eq!(idle.connections.len(), 1024);

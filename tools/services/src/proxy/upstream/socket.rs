@@ -1,0 +1,150 @@
+//! A connection to the upstream server that is counted while it is open and reports what it has received.
+
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{
+    AtomicBool, AtomicU64, AtomicUsize,
+    Ordering::{Relaxed, Release},
+};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// The number of open connections.
+#[derive(Clone, Debug, Default)]
+pub(in crate::proxy) struct OpenConnections(Arc<AtomicUsize>);
+
+impl OpenConnections {
+    pub(in crate::proxy) fn count(&self) -> usize {
+        self.0.load(Relaxed)
+    }
+
+    /// Counts a connection as open until the guard is dropped.
+    pub(super) fn begin(&self) -> OpenGuard {
+        self.0.fetch_add(1, Relaxed);
+        OpenGuard(self.0.clone())
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct OpenGuard(Arc<AtomicUsize>);
+
+impl Drop for OpenGuard {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Release);
+    }
+}
+
+/// Facts about a connection for its pool and for logs.
+#[derive(Debug)]
+pub(super) struct ConnectionFacts {
+    pub(super) address: Option<SocketAddr>,
+    /// Time that it took to establish the connection.
+    pub(super) connecting: Duration,
+    received: AtomicU64,
+    /// True if the first bytes are those of an HTTP/1 response.
+    is_http1: AtomicBool,
+    is_used: AtomicBool,
+}
+
+impl ConnectionFacts {
+    pub(super) fn new(address: Option<SocketAddr>, connecting: Duration) -> Arc<Self> {
+        Arc::new(Self {
+            address,
+            connecting,
+            received: AtomicU64::new(0),
+            is_http1: AtomicBool::new(false),
+            is_used: AtomicBool::new(false),
+        })
+    }
+
+    /// Returns the number of bytes received so far.
+    pub(super) fn received(&self) -> u64 {
+        self.received.load(Relaxed)
+    }
+
+    pub(super) fn is_http1(&self) -> bool {
+        self.is_http1.load(Relaxed)
+    }
+
+    /// Returns true for the first call.
+    pub(super) fn begin_use(&self) -> bool {
+        !self.is_used.swap(true, Relaxed)
+    }
+
+    fn on_received(&self, bytes: &[u8]) {
+        let before = self.received.fetch_add(bytes.len() as u64, Relaxed);
+        if before == 0 {
+            let length = bytes.len().min(HTTP1.len());
+            let is_http1 = bytes[..length] == HTTP1[..length];
+            self.is_http1.store(is_http1, Relaxed);
+        }
+    }
+}
+
+const HTTP1: &[u8] = b"HTTP/1.";
+
+/// The socket of a connection, including after an upgrade.
+pub(super) struct Counted<T> {
+    io: T,
+    facts: Arc<ConnectionFacts>,
+    _open: OpenGuard,
+}
+
+impl<T> Counted<T> {
+    pub(super) const fn new(io: T, facts: Arc<ConnectionFacts>, open: OpenGuard) -> Self {
+        Self {
+            io,
+            facts,
+            _open: open,
+        }
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Counted<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut self.io).poll_read(cx, buffer);
+        if let Some(received @ [_, ..]) = buffer.filled().get(before..) {
+            self.facts.on_received(received);
+        }
+        polled
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Counted<T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
