@@ -7,6 +7,8 @@ mod forward;
 pub mod fuzzing;
 mod interim;
 mod report;
+#[cfg(test)]
+mod scripted;
 mod target;
 mod timeouts;
 mod tunnel;

@@ -13,7 +13,7 @@ use courser_services::{AddressLists, ListError, Proxy, Site, open_files_limit, r
 
 use super::args::Arguments;
 use super::plan::{AdminPlan, LogPlan, Plan, Protocols};
-use super::{certificates, files};
+use super::{certificates, files, messages};
 use crate::error::Failure;
 use crate::process::RECORDS;
 
@@ -80,7 +80,7 @@ fn site(arguments: &Arguments) -> Result<Site, Failure> {
     if let Some(backend) = &arguments.proxy {
         let limits = arguments.proxy_limits.limits(open_files_limit());
         let proxy = Proxy::with_limits(backend.clone(), arguments.proxy_times.times(), limits);
-        let proxy = proxy.on_failure(super::warning(arguments.json));
+        let proxy = proxy.on_failure(messages::warning(arguments.json));
         return Ok(Site::Proxy(Box::new(proxy)));
     }
     let folder = arguments.folder.as_deref().or(arguments.root.as_deref());
