@@ -22,7 +22,6 @@ use prometheus_client::registry::{Registry, Unit};
 use crate::access_log::AccessLog;
 use crate::exchange::Exchange;
 use crate::proxy::{Proxy, UpstreamStats};
-use crate::site::Site;
 
 /// Metrics of requests and of the server in the text format of OpenMetrics.
 #[derive(Debug)]
@@ -63,10 +62,9 @@ impl Metrics {
         handle: ServerHandle,
         connections: &courser::observe::Metrics,
         log: Option<AccessLog>,
-        site: Option<&Site>,
+        files: Option<Files>,
+        upstream: Option<Proxy>,
     ) -> Arc<Self> {
-        let files = site.and_then(Site::files);
-        let upstream = site.and_then(Site::proxy);
         let durations: fn() -> Histogram = || Histogram::new(BOUNDS);
         let mut metrics = Self {
             registry: Registry::with_prefix("courser"),

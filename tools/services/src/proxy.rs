@@ -10,6 +10,8 @@ pub mod fuzzing;
 mod hops;
 mod interim;
 mod report;
+#[cfg(test)]
+mod scripted;
 mod target;
 mod timeouts;
 mod tunnel;

@@ -13,7 +13,7 @@ use courser_services::{AddressLists, ListError, Proxy, Site, open_files_limit, r
 
 use super::args::Arguments;
 use super::plan::{AdminPlan, LogPlan, Plan, Protocols};
-use super::{certificates, files};
+use super::{certificates, files, messages};
 use crate::error::Failure;
 use crate::process::RECORDS;
 
@@ -87,7 +87,7 @@ fn site(arguments: &Arguments) -> Result<Site, Failure> {
         let proxy = Proxy::with_limits(backend.clone(), arguments.proxy_times.times(), limits)
             .with_upgrades(messages.upgrades.iter().cloned())
             .with_underscores(messages.keeps_underscores)
-            .on_failure(super::warning(arguments.json));
+            .on_failure(messages::warning(arguments.json));
         return Ok(Site::Proxy(Box::new(proxy)));
     }
     let folder = arguments.folder.as_deref().or(arguments.root.as_deref());

@@ -8,6 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
 use std::time::{Duration, Instant};
 
+use courser_measure::printable;
+use serde_json::json;
+
 use crate::output;
 
 /// Prints a line to standard output.
@@ -18,6 +21,14 @@ pub(super) fn line(text: impl Into<String>) {
 /// Prints a remark to standard error.
 pub(super) fn note(text: impl Into<String>) {
     STDERR.print(text.into());
+}
+
+/// Returns a function that prints warnings: events on standard output if messages are JSON, or remarks.
+pub(super) fn warning(as_json: bool) -> impl Fn(&str) + Send + Sync + 'static {
+    move |text| match as_json {
+        true => line(json!({"event": "warning", "text": text}).to_string()),
+        false => note(printable(text)),
+    }
 }
 
 /// Waits until all messages are printed, at most for this long.

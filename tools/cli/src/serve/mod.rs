@@ -21,7 +21,7 @@ use courser::telemetry::{SinkFactory, Tee};
 use courser_measure::{Watch, printable};
 use courser_services::admin::{self, Admin, Observer};
 use courser_services::{
-    AccessLog, ListEvent, ListWatch, Metrics, Recorder, Writer, release_memory_of_bursts,
+    AccessLog, ListEvent, ListWatch, Metrics, Recorder, Site, Writer, release_memory_of_bursts,
 };
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -80,8 +80,9 @@ async fn run(plan: Plan) -> Result<(), Failure> {
     let bound = bound.map_err(|error| Failure::new(format!("{error}{}", remedy(&error))))?;
     let handle = bound.handle();
     let (log, writer) = open_log(log, as_json)?.unzip();
-    let counters = || Metrics::new(handle.clone(), &connections, log.clone(), Some(&site));
-    let metrics = admin.as_ref().map(|_| counters());
+    let metrics = admin
+        .as_ref()
+        .map(|_| metrics(&handle, &connections, log.as_ref(), &site));
     let redirects = bound.redirect_addrs();
     let is_exposed = admin.as_ref().is_some_and(AdminPlan::is_exposed);
     let admin_address = match admin.zip(metrics.clone()) {
@@ -111,7 +112,7 @@ async fn run(plan: Plan) -> Result<(), Failure> {
     // Programs read the address from the first line.
     let watched = handle.clone();
     let endpoints = move || watched.endpoints();
-    let sockets = Watch::begin(endpoints, &RECORDS, warning(as_json));
+    let sockets = Watch::begin(endpoints, &RECORDS, messages::warning(as_json));
     let recorder = Recorder {
         log: log.clone(),
         metrics,
@@ -155,6 +156,17 @@ fn end_within(time: Duration) {
             std::thread::sleep(time);
             std::process::exit(0);
         });
+}
+
+/// Returns the metrics of a server.
+fn metrics(
+    handle: &ServerHandle,
+    connections: &observe::Metrics,
+    log: Option<&AccessLog>,
+    site: &Site,
+) -> Arc<Metrics> {
+    let (files, proxy) = (site.files(), site.proxy());
+    Metrics::new(handle.clone(), connections, log.cloned(), files, proxy)
 }
 
 /// Starts the background tasks of the server. A task that ends is restarted.
@@ -209,20 +221,20 @@ fn advise(handle: &ServerHandle, protocols: &Protocols, as_json: bool) {
         return;
     }
     if protocols.has_early_data && protocols.asks_for_certificates {
-        warning(as_json)(
+        messages::warning(as_json)(
             "--early-data saves no round trip with --client-ca: requests wait for the end of the handshake, \
              which proves the client's certificate",
         );
     }
     let certificates = handle.certificates();
     let advice = certificates.iter().filter_map(announce::advice);
-    advice.for_each(|text| warning(as_json)(&text));
+    advice.for_each(|text| messages::warning(as_json)(&text));
 }
 
 /// Warns of admin endpoints that everybody can read.
 fn warn_of_exposure(is_exposed: bool, as_json: bool) {
     if is_exposed {
-        warning(as_json)(
+        messages::warning(as_json)(
             "--admin listens on an address that other machines can reach, without --admin-token-file: \
              whoever connects can read the addresses of clients",
         );
@@ -234,7 +246,7 @@ fn open_log(plan: Option<LogPlan>, as_json: bool) -> Result<Option<(AccessLog, W
     let Some(LogPlan { format, path }) = plan else {
         return Ok(None);
     };
-    let opened = AccessLog::open(format, path.as_deref(), warning(as_json));
+    let opened = AccessLog::open(format, path.as_deref(), messages::warning(as_json));
     opened.map(Some).map_err(|error| {
         let name = path.as_deref().unwrap_or(Path::new("standard output"));
         let name = name.display();
@@ -329,14 +341,6 @@ fn print_event(event: &Event, as_json: bool) {
             messages::line(json!({"event": kind, "text": event.to_string()}).to_string());
         }
         (event, false) => messages::note(printable(&event.to_string())),
-    }
-}
-
-/// Returns a function that prints warnings.
-fn warning(as_json: bool) -> impl Fn(&str) + Send + Sync + 'static {
-    move |text| match as_json {
-        true => messages::line(json!({"event": "warning", "text": text}).to_string()),
-        false => messages::note(printable(text)),
     }
 }
 

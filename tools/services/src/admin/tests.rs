@@ -43,7 +43,7 @@ impl Scene {
         let metrics = courser::observe::Metrics::new();
         let admin = Arc::new(Admin {
             handle: handle.clone(),
-            metrics: Metrics::new(handle.clone(), &metrics, None, None),
+            metrics: Metrics::new(handle.clone(), &metrics, None, None, None),
             what: "<b>public</b>".to_owned(),
             began: Instant::now(),
             guard,

@@ -170,9 +170,9 @@ impl InterimQueue {
 /// Largest number of queued interim responses (limit K217), the number that courser's client accepts.
 const MAX_AT_ONCE: usize = 8;
 
-/// Largest number of interim responses to one request that are forwarded, and of bytes in their fields (limit
-/// K356).
+/// Largest number of interim responses to one request that are forwarded (limit K356).
 const MAX_RESPONSES: usize = 32;
+/// Largest number of bytes in their fields (limit K356).
 const MAX_BYTES: usize = 32 * 1024;
 
 #[cfg(test)]

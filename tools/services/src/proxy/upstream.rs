@@ -2,29 +2,35 @@
 
 mod admission;
 mod content;
+mod dial;
 mod http2;
 mod pool;
 mod socket;
 mod tcp;
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
 use courser::server::Cause;
 use courser_base::ScopedIp;
 use http::{Request, Response, Uri};
+use http_body::{Frame, SizeHint};
 
 pub(super) use self::admission::Permit;
 use self::admission::{Admission, AdmissionStats};
-pub use self::content::Content;
-use self::http2::Http2;
-pub use self::pool::Dial;
-use self::pool::{Dialer, Pool};
+use self::content::{Http1Content, Http2Content};
+pub use self::dial::Dial;
+use self::dial::Dialer;
+use self::http2::{Http2, StreamLease};
+use self::pool::{Lease, Pool};
 pub use self::tcp::TcpConnector;
 use super::facts::UpstreamFacts;
 use super::failure::Failure;
 use super::interim::InterimSender;
-use crate::body::Body;
+use crate::body::{Body, BoxError};
 
 /// Limits on the connections to an upstream server and on the requests that wait for one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -155,10 +161,14 @@ impl<C: Dial> Upstream<C> {
                 if let Some(interim) = interim {
                     interim.receive(&mut request);
                 }
-                pool.send(request, permit, facts).await
+                let response = pool.send(request, permit, facts).await?;
+                Ok(response.map(Content::Http1))
             }
             // Boxed, because its state is large, and it would enlarge each request over HTTP/1.1.
-            Connections::Http2(pool) => Box::pin(pool.send(request, permit, interim, facts)).await,
+            Connections::Http2(pool) => {
+                let response = Box::pin(pool.send(request, permit, interim, facts)).await?;
+                Ok(response.map(Content::Http2))
+            }
         }
     }
 
@@ -187,13 +197,58 @@ impl<C: Dial> Upstream<C> {
     }
 }
 
-/// Divisor of the file descriptors that yields the connections to the upstream server.
+/// The content of a response.
+pub(super) enum Content<C: Dial> {
+    Http1(Http1Content<Lease<C>>),
+    Http2(Http2Content<StreamLease<C>>),
+}
+
+impl<C: Dial> Content<C> {
+    /// Takes what a tunnel must keep while it uses the connection.
+    pub(super) fn into_lease(self) -> Option<Lease<C>> {
+        match self {
+            Self::Http1(content) => content.into_lease(),
+            Self::Http2(_) => None,
+        }
+    }
+}
+
+impl<C: Dial> http_body::Body for Content<C> {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match &mut *self {
+            Self::Http1(content) => Pin::new(content).poll_frame(cx),
+            Self::Http2(content) => Pin::new(content).poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Http1(content) => content.is_end_stream(),
+            Self::Http2(content) => content.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Http1(content) => content.size_hint(),
+            Self::Http2(content) => content.size_hint(),
+        }
+    }
+}
+
+/// Divisor of the file descriptors that yields the connections to the upstream server (limit K350).
 const DESCRIPTOR_PART: u64 = 3;
-/// Largest number of connections by default.
+/// Largest number of connections by default (limit K350).
 const MAX_CONNECTIONS: u64 = 4096;
-/// Largest number of waiting requests by default, as in Envoy.
+/// Largest number of waiting requests by default (limit K351), as in Envoy.
 const QUEUE: usize = 1024;
-/// Longest wait by default. Clients and load balancers give up after 30 to 60 seconds.
+/// Longest wait by default (limit K351). Clients and load balancers give up after 30 to 60 seconds.
 const QUEUE_WAIT: Duration = Duration::from_secs(10);
 /// Longest silence of a tunnel by default (limit K358). WebSocket libraries send pings each 20 to 60 seconds, but
 /// applications need not.

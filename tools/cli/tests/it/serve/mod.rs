@@ -30,6 +30,7 @@ mod signals;
 mod target;
 mod tls;
 mod tls_notes;
+mod upstream;
 #[cfg(target_os = "linux")]
 mod warnings;
 

@@ -300,9 +300,9 @@ fn sources(address: Option<ScopedIp>) -> impl Iterator<Item = (Source, usize)> {
     })
 }
 
-/// Multiple of the permits left that one address may have.
+/// Multiple of the permits left that one address may have (limit K351).
 const ADDRESS_MULTIPLE: usize = 3;
-/// Multiple of the permits left that one network may have.
+/// Multiple of the permits left that one network may have (limit K351).
 const NETWORK_MULTIPLE: usize = 7;
 
 #[cfg(test)]

@@ -1,93 +1,88 @@
-//! The content of a response, with the connection on which it arrives.
+//! The content of a response, with the lease of what it arrives on. The lease is dropped at the end of the content.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http_body::{Frame, SizeHint};
+use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
 
-use super::http2::StreamLease;
-use super::pool::{Dial, Lease};
 use crate::body::BoxError;
 
-/// The content of a response.
-pub struct Content<C: Dial> {
-    inner: Inner<C>,
-}
-
-enum Inner<C: Dial> {
-    Http1 {
-        body: Incoming,
-        lease: Option<Lease<C>>,
-    },
-    Http2(Received<C>),
+/// The content of a response over HTTP/1.1.
+pub(in crate::proxy) struct Http1Content<L> {
+    body: Incoming,
+    lease: Option<L>,
 }
 
 /// The content of a response over HTTP/2.
-struct Received<C: Dial> {
+pub(in crate::proxy) struct Http2Content<L> {
     stream: h2::RecvStream,
-    /// The announced length, of which this much is left.
+    /// The part of the announced length that is left.
     left: Option<u64>,
     is_over: bool,
-    lease: Option<StreamLease<C>>,
+    lease: Option<L>,
 }
 
-impl<C: Dial> Content<C> {
-    pub(super) fn over_http1(body: Incoming, lease: Lease<C>) -> Self {
+impl<L: Unpin> Http1Content<L> {
+    pub(super) fn new(body: Incoming, lease: L) -> Self {
         // Without content the connection returns at once.
-        let lease = Some(lease).filter(|_| !http_body::Body::is_end_stream(&body));
-        Self {
-            inner: Inner::Http1 { body, lease },
-        }
+        let lease = Some(lease).filter(|_| !body.is_end_stream());
+        Self { body, lease }
     }
 
     /// Wraps the response that ends HTTP on its connection.
-    pub(super) const fn upgraded(body: Incoming, lease: Lease<C>) -> Self {
+    pub(super) const fn upgraded(body: Incoming, lease: L) -> Self {
         Self {
-            inner: Inner::Http1 {
-                body,
-                lease: Some(lease),
-            },
+            body,
+            lease: Some(lease),
         }
     }
 
-    pub(super) fn over_http2(
-        stream: h2::RecvStream,
-        length: Option<u64>,
-        lease: StreamLease<C>,
-    ) -> Self {
-        let is_over = stream.is_end_stream();
-        Self {
-            inner: Inner::Http2(Received {
-                stream,
-                left: length,
-                is_over,
-                lease: Some(lease).filter(|_| !is_over),
-            }),
-        }
-    }
-
-    /// Takes what the connection must keep while it is used as a tunnel.
-    pub(in crate::proxy) fn into_lease(self) -> Option<Lease<C>> {
-        match self.inner {
-            Inner::Http1 { lease, .. } => lease,
-            Inner::Http2(_) => None,
-        }
+    /// Takes the lease, which the tunnel keeps after an upgrade.
+    pub(super) fn into_lease(self) -> Option<L> {
+        self.lease
     }
 }
 
-impl<C: Dial> Received<C> {
-    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        if self.is_over {
-            return Poll::Ready(None);
-        }
-        let polled = ready!(self.poll_unfinished(cx));
-        if !matches!(polled, Some(Ok(_))) || self.stream.is_end_stream() {
-            self.is_over = true;
+impl<L: Unpin> http_body::Body for Http1Content<L> {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        let is_over = match &polled {
+            Poll::Ready(Some(Ok(_))) => self.body.is_end_stream(),
+            Poll::Ready(_) => true,
+            Poll::Pending => false,
+        };
+        if is_over {
             self.lease = None;
         }
-        Poll::Ready(polled.map(|frame| frame.map_err(Into::into)))
+        polled.map_err(Into::into)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl<L> Http2Content<L> {
+    pub(super) fn new(stream: h2::RecvStream, length: Option<u64>, lease: L) -> Self {
+        let is_over = stream.is_end_stream();
+        Self {
+            stream,
+            left: length,
+            is_over,
+            lease: Some(lease).filter(|_| !is_over),
+        }
     }
 
     fn poll_unfinished(
@@ -108,7 +103,7 @@ impl<C: Dial> Received<C> {
     }
 }
 
-impl<C: Dial> http_body::Body for Content<C> {
+impl<L: Unpin> http_body::Body for Http2Content<L> {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -116,37 +111,26 @@ impl<C: Dial> http_body::Body for Content<C> {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let (body, lease) = match &mut self.inner {
-            Inner::Http1 { body, lease } => (body, lease),
-            Inner::Http2(received) => return received.poll_frame(cx),
-        };
-        let polled = Pin::new(&mut *body).poll_frame(cx);
-        let is_over = match &polled {
-            Poll::Ready(Some(Ok(_))) => http_body::Body::is_end_stream(body),
-            Poll::Ready(_) => true,
-            Poll::Pending => false,
-        };
-        if is_over {
-            *lease = None;
+        if self.is_over {
+            return Poll::Ready(None);
         }
-        polled.map_err(Into::into)
+        let polled = ready!(self.poll_unfinished(cx));
+        if !matches!(polled, Some(Ok(_))) || self.stream.is_end_stream() {
+            self.is_over = true;
+            self.lease = None;
+        }
+        Poll::Ready(polled.map(|frame| frame.map_err(Into::into)))
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.inner {
-            Inner::Http1 { body, .. } => body.is_end_stream(),
-            Inner::Http2(received) => received.is_over,
-        }
+        self.is_over
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.inner {
-            Inner::Http1 { body, .. } => body.size_hint(),
-            Inner::Http2(received) => match received.left {
-                _ if received.is_over => SizeHint::with_exact(0),
-                Some(left) => SizeHint::with_exact(left),
-                None => SizeHint::default(),
-            },
+        match self.left {
+            _ if self.is_over => SizeHint::with_exact(0),
+            Some(left) => SizeHint::with_exact(left),
+            None => SizeHint::default(),
         }
     }
 }

@@ -24,8 +24,9 @@ use tokio::time::Instant;
 
 use self::upload::Upload;
 use super::admission::{Admission, Permit};
-use super::content::Content;
-use super::pool::{Dial, Dialer, POOL_IDLE};
+use super::content::Http2Content;
+use super::dial::{Dial, Dialer};
+use super::pool::POOL_IDLE;
 use super::socket::{ConnectionFacts, Counted};
 use crate::body::Body;
 use crate::proxy::facts::UpstreamFacts;
@@ -78,7 +79,7 @@ struct Granted {
 }
 
 /// A stream in use, which is returned when this is dropped, and the permit of the request.
-pub(super) struct StreamLease<C: Dial> {
+pub(in crate::proxy) struct StreamLease<C: Dial> {
     pool: Arc<Http2<C>>,
     id: u64,
     permit: Option<Permit>,
@@ -122,7 +123,7 @@ impl<C: Dial> Http2<C> {
         permit: Permit,
         interim: Option<InterimSender>,
         facts: &mut UpstreamFacts,
-    ) -> Result<Response<Content<C>>, Failure> {
+    ) -> Result<Response<Http2Content<StreamLease<C>>>, Failure> {
         let (mut parts, body) = request.into_parts();
         let is_idempotent = parts.method.is_idempotent();
         prepare(&mut parts, &body);
@@ -582,10 +583,10 @@ async fn exchange(
 fn received<C: Dial>(
     response: Response<h2::RecvStream>,
     lease: StreamLease<C>,
-) -> Response<Content<C>> {
+) -> Response<Http2Content<StreamLease<C>>> {
     let length = response.headers().get(CONTENT_LENGTH);
     let length = length.and_then(|value| value.to_str().ok()?.parse().ok());
-    response.map(|stream| Content::over_http2(stream, length, lease))
+    response.map(|stream| Http2Content::new(stream, length, lease))
 }
 
 /// Removes fields that HTTP/2 does not have (RFC 9113 §8.2.2), and sets the length of the content if it is known.
@@ -615,16 +616,16 @@ fn prepare(parts: &mut http::request::Parts, body: &Body) {
 /// Largest number of streams on one connection (limit K352), whatever the server allows.
 const MAX_STREAMS: usize = 100;
 
-/// Credit for the content of one response, and of all streams of a connection (limit K353). A client that reads
-/// nothing therefore does not stop the others.
+/// Credit for the content of one response (limit K353).
 const STREAM_WINDOW: u32 = 256 * 1024;
+/// Credit of a connection: that of all its streams, so that a client that reads nothing does not stop the others.
 #[expect(clippy::cast_possible_truncation, reason = "100 streams")]
 const CONNECTION_WINDOW: u32 = STREAM_WINDOW * MAX_STREAMS as u32;
 
 /// Largest header section of a response (limit K118).
 const MAX_HEADER_BYTES: u32 = 64 * 1024;
 
-/// Largest number of bytes of the content of a request that h2 buffers.
+/// Largest number of bytes of the content of a request that h2 buffers (limit K118).
 const SEND_BUFFER: usize = 64 * 1024;
 
 /// The stream limit before the first SETTINGS frame. A frame holds 32 bits, so the server cannot set it.

@@ -7,53 +7,20 @@ use std::{fmt, io};
 
 use courser::server::Cause;
 use courser_base::Mutex;
-use http::{Extensions, Request, Response, StatusCode, Uri};
+use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{Builder, SendRequest};
-use hyper_util::client::legacy::connect::{Connection as _, HttpInfo};
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Handle;
 use tokio::time::Instant;
-use tower::{Service, ServiceExt as _};
 
 use super::admission::Permit;
-use super::content::Content;
-use super::socket::{ConnectionFacts, Counted, OpenConnections};
-use crate::body::{Body, BoxError};
+use super::content::Http1Content;
+use super::dial::{Dial, Dialer};
+use super::socket::ConnectionFacts;
+use crate::body::Body;
 use crate::proxy::facts::UpstreamFacts;
 use crate::proxy::failure::Failure;
-
-/// Opens connections to a server.
-pub trait Dial: Clone + Send + Sync + 'static {
-    /// A byte stream to the server.
-    type Io: AsyncRead + AsyncWrite + Unpin + Send + 'static;
-
-    /// Opens a connection to the authority of `server`. Returns its address, if it has one.
-    fn dial(
-        &self,
-        server: Uri,
-    ) -> impl Future<Output = Result<(Self::Io, Option<std::net::SocketAddr>), BoxError>> + Send;
-}
-
-impl<S, T> Dial for S
-where
-    S: Service<Uri, Response = TokioIo<T>> + Clone + Send + Sync + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: Send,
-    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    TokioIo<T>: hyper_util::client::legacy::connect::Connection,
-{
-    type Io = T;
-
-    async fn dial(&self, server: Uri) -> Result<(T, Option<std::net::SocketAddr>), BoxError> {
-        let io = self.clone().oneshot(server).await.map_err(Into::into)?;
-        let mut extras = Extensions::new();
-        io.connected().get_extras(&mut extras);
-        let address = extras.get::<HttpInfo>().map(HttpInfo::remote_addr);
-        Ok((io.into_inner(), address))
-    }
-}
 
 /// The HTTP/1.1 connections to one server.
 ///
@@ -64,57 +31,6 @@ where
 pub(in crate::proxy) struct Pool<C> {
     dialer: Dialer<C>,
     idle: Mutex<Idle>,
-}
-
-/// Opens connections to the upstream server within a time limit, and counts those that are open.
-#[derive(Clone, Debug)]
-pub(in crate::proxy) struct Dialer<C> {
-    connector: C,
-    server: Uri,
-    timeout: Duration,
-    /// Largest number of open connections.
-    most: usize,
-    open: OpenConnections,
-}
-
-/// A new connection.
-pub(super) type Dialed<C> = (Counted<<C as Dial>::Io>, Arc<ConnectionFacts>);
-
-impl<C: Dial> Dialer<C> {
-    pub(in crate::proxy) fn new(connector: C, server: Uri, timeout: Duration, most: usize) -> Self {
-        Self {
-            connector,
-            server,
-            timeout,
-            most,
-            open: OpenConnections::default(),
-        }
-    }
-
-    pub(in crate::proxy) fn open(&self) -> &OpenConnections {
-        &self.open
-    }
-
-    pub(in crate::proxy) const fn most(&self) -> usize {
-        self.most
-    }
-
-    pub(super) const fn timeout(&self) -> Duration {
-        self.timeout
-    }
-
-    /// Opens a connection.
-    pub(super) async fn dial(&self) -> Result<Dialed<C>, Failure> {
-        let began = Instant::now();
-        let open = self.open.begin();
-        let dialing = self.connector.dial(self.server.clone());
-        let dialed = tokio::time::timeout(self.timeout, dialing).await;
-        let late = || BoxError::from(io::Error::from(io::ErrorKind::TimedOut));
-        let dialed = dialed.unwrap_or_else(|_| Err(late()));
-        let (io, address) = dialed.map_err(Failure::connecting)?;
-        let facts = ConnectionFacts::new(address, began.elapsed());
-        Ok((Counted::new(io, facts.clone(), open), facts))
-    }
 }
 
 #[derive(Default)]
@@ -148,7 +64,7 @@ impl<C: Dial> Pool<C> {
         mut request: Request<Body>,
         permit: Permit,
         facts: &mut UpstreamFacts,
-    ) -> Result<Response<Content<C>>, Failure> {
+    ) -> Result<Response<Http1Content<Lease<C>>>, Failure> {
         // The server may close an idle connection at any time.
         let mut idle = self.take();
         let mut is_repeated = false;
@@ -203,7 +119,7 @@ impl<C: Dial> Pool<C> {
     /// Returns a connection that is about to become idle, if no other one may be opened: the request whose permit
     /// was returned has just ended, and its connection needs a moment.
     async fn take_almost_idle(&self) -> Option<Connection> {
-        if self.dialer.open.count() < self.dialer.most {
+        if self.dialer.open().count() < self.dialer.most() {
             return None;
         }
         let newest = self.idle.lock().connections.pop_back();
@@ -216,7 +132,7 @@ impl<C: Dial> Pool<C> {
         self.make_room();
         let (io, facts) = self.dialer.dial().await?;
         let mut settings = Builder::new();
-        settings.max_buf_size(HTTP1_BUFFER);
+        settings.max_buf_size(HTTP1_BUFFER).max_headers(MAX_FIELDS);
         let handshake = settings.handshake(TokioIo::new(io)).await;
         let (sender, connection) = handshake.map_err(|error| failed(error, &facts))?;
         // Its errors are reported to its requests.
@@ -227,7 +143,7 @@ impl<C: Dial> Pool<C> {
     /// Closes the oldest idle connection if the maximum of open connections is reached. Requests in progress are
     /// fewer, because each has a permit.
     fn make_room(&self) {
-        if self.dialer.open.count() >= self.dialer.most {
+        if self.dialer.open().count() >= self.dialer.most() {
             let oldest = self.idle.lock().connections.pop_front();
             drop(oldest);
         }
@@ -239,7 +155,7 @@ impl<C: Dial> Pool<C> {
         connection: Connection,
         permit: Permit,
         response: Response<Incoming>,
-    ) -> Response<Content<C>> {
+    ) -> Response<Http1Content<Lease<C>>> {
         // After an upgrade the connection has another protocol. CONNECT is refused earlier.
         let is_kept = response.status() != StatusCode::SWITCHING_PROTOCOLS;
         let lease = Lease {
@@ -248,8 +164,8 @@ impl<C: Dial> Pool<C> {
             _permit: permit,
         };
         response.map(|body| match is_kept {
-            true => Content::over_http1(body, lease),
-            false => Content::upgraded(body, lease),
+            true => Http1Content::new(body, lease),
+            false => Http1Content::upgraded(body, lease),
         })
     }
 
@@ -412,6 +328,9 @@ impl<C: Dial> Drop for Lease<C> {
 
 /// Largest number of buffered bytes of a message from the upstream server (limit K118).
 const HTTP1_BUFFER: usize = 64 * 1024;
+
+/// Largest number of fields in a response (limit K118). hyper allows 100 otherwise, and applications send more.
+const MAX_FIELDS: usize = 1000;
 
 /// Longest wait for a connection that has just received the end of a response.
 const ALMOST_IDLE: Duration = Duration::from_millis(50);

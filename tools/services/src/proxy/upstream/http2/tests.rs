@@ -150,7 +150,7 @@ async fn send(
     pool: &Pool,
     method: Method,
     body: Body,
-) -> Result<Response<Content<HttpConnector>>, Failure> {
+) -> Result<Response<Http2Content<StreamLease<HttpConnector>>>, Failure> {
     let request = Request::builder().method(method).uri("http://a.test/");
     let request = request.body(body).expect("a request");
     let permit = pool.admission.admit(None).await?;
@@ -336,6 +336,88 @@ async fn content_that_is_too_long_to_keep_is_not_repeated() {
     let body = http_body_util::StreamBody::new(futures_util::stream::iter(pieces));
     let cause = cause(&pool, Method::PUT, boxed(body)).await;
     assert_eq!(cause, Cause::UpstreamRefusedStream);
+}
+
+/// Limit K354.
+#[tokio::test]
+async fn request_that_is_always_refused_is_sent_five_times() {
+    let requests = Arc::<AtomicUsize>::default();
+    let count = requests.clone();
+    let address = server(move |mut peer| {
+        let count = count.clone();
+        async move {
+            peer.settings(10).await;
+            while let Some((stream, _)) = peer.request().await {
+                count.fetch_add(1, Relaxed);
+                peer.reset(stream, REFUSED_STREAM).await;
+            }
+        }
+    });
+    let pool = pool(address.await, 1);
+    let cause = cause(&pool, Method::GET, Body::empty()).await;
+    assert_eq!(cause, Cause::UpstreamRefusedStream);
+    assert_eq!(requests.load(Relaxed), 5);
+}
+
+/// Limit K353.
+#[tokio::test]
+async fn response_without_a_reader_gets_one_window() {
+    let (granted, mut windows) = mpsc::unbounded_channel();
+    let address = server(move |mut peer| {
+        let granted = granted.clone();
+        async move {
+            peer.settings(10).await;
+            let (mut credit, mut stream) = (65_535, 0);
+            while let Some(frame) = peer.frames.recv().await {
+                match frame.kind {
+                    SETTINGS if frame.flags == 0 => {
+                        let mut settings = frame.payload.chunks_exact(6);
+                        // SETTINGS_INITIAL_WINDOW_SIZE.
+                        let window = settings.rfind(|it| it[..2] == [0, 4]);
+                        credit = window.map_or(credit, |it| {
+                            u32::from_be_bytes([it[2], it[3], it[4], it[5]])
+                        });
+                    }
+                    HEADERS => stream = frame.stream,
+                    // WINDOW_UPDATE of the stream.
+                    8 if frame.stream == stream && stream != 0 => {
+                        let more = <[u8; 4]>::try_from(&frame.payload[..]);
+                        let _ = granted.send(u32::from_be_bytes(more.expect("four bytes")));
+                    }
+                    _ => {}
+                }
+                if frame.kind == SETTINGS && frame.flags == 0 {
+                    // The client counts with its own window once it is acknowledged.
+                    peer.send(SETTINGS, 1, 0, &[]).await;
+                }
+                if frame.kind == HEADERS {
+                    peer.send(HEADERS, END_HEADERS, stream, OK).await;
+                    let _ = granted.send(credit);
+                    for _ in 0..credit / 16_384 {
+                        peer.send(DATA, 0, stream, &[0; 16_384]).await;
+                    }
+                }
+            }
+        }
+    });
+    let pool = pool(address.await, 1);
+    let response = send(&pool, Method::GET, Body::empty()).await;
+    let mut body = response.expect("a response").into_body();
+    assert_eq!(windows.recv().await, Some(STREAM_WINDOW));
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert!(windows.try_recv().is_err(), "credit without a reader");
+    let mut taken = 0;
+    while taken < STREAM_WINDOW as usize {
+        let frame = within(body.frame())
+            .await
+            .expect("content")
+            .expect("content");
+        taken += frame.data_ref().map_or(0, Bytes::len);
+    }
+    assert!(
+        within(windows.recv()).await.is_some(),
+        "credit for a reader"
+    );
 }
 
 #[tokio::test]

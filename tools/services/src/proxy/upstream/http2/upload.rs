@@ -159,6 +159,7 @@ fn keep(kept: &mut Option<Kept>, content: &Bytes) {
     }
 }
 
-/// Largest amount of content that is kept to be sent again (limit K355), and its largest number of pieces.
+/// Largest amount of content that is kept to be sent again (limit K355).
 const MAX_KEPT: usize = 64 * 1024;
+/// Largest number of pieces of that content (limit K355).
 const MAX_PIECES: usize = 64;

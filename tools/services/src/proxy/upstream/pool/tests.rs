@@ -63,14 +63,14 @@ fn pool_of(server: SocketAddr, most: usize) -> Arc<Pool<HttpConnector>> {
 async fn send(
     pool: &Arc<Pool<HttpConnector>>,
     request: Request<Body>,
-) -> Result<Response<Content<HttpConnector>>, Failure> {
+) -> Result<Response<Http1Content<Lease<HttpConnector>>>, Failure> {
     let admission = Arc::new(Admission::new(1, 1, Duration::ZERO));
     let permit = admission.admit(None).await.expect("the first request");
     pool.send(request, permit, &mut UpstreamFacts::default())
         .await
 }
 
-async fn ask(pool: &Arc<Pool<HttpConnector>>) -> Response<Content<HttpConnector>> {
+async fn ask(pool: &Arc<Pool<HttpConnector>>) -> Response<Http1Content<Lease<HttpConnector>>> {
     let response = send(pool, request(Body::empty())).await;
     response.expect("a response")
 }
