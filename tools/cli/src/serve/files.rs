@@ -15,9 +15,8 @@ pub(super) fn open(
     arguments: &FileArguments,
     compress: bool,
 ) -> Result<Files, Failure> {
-    let dotfiles = arguments.dotfiles;
     let mut builder: Builder = Files::builder()
-        .dotfiles(dotfiles)
+        .dotfiles(arguments.dotfiles)
         .follow_symlinks(arguments.follow_symlinks)
         .precompressed(arguments.precompressed)
         .compress(compress)
@@ -28,9 +27,8 @@ pub(super) fn open(
             ));
         });
     if arguments.browse {
-        builder = builder.on_folder(move |folder, request| async move {
-            listing::answer(&folder, &request, dotfiles).await
-        });
+        builder = builder
+            .on_folder(|folder, request| async move { listing::answer(folder, &request).await });
     }
     builder
         .open(folder)

@@ -7,6 +7,8 @@ mod drain;
 mod early_data;
 mod exchange;
 #[cfg(feature = "files")]
+mod file_bytes;
+#[cfg(feature = "files")]
 mod files;
 mod hanging;
 mod http2;
