@@ -6,6 +6,7 @@ use courser::files::{Builder, Files};
 use courser_services::listing;
 
 use super::args::FileArguments;
+use super::media_types;
 use crate::error::Failure;
 use crate::output;
 
@@ -29,6 +30,9 @@ pub(super) fn open(
     if arguments.browse {
         builder = builder
             .on_folder(|folder, request| async move { listing::answer(folder, &request).await });
+    }
+    if let Some(path) = &arguments.mime {
+        builder = media_types::add(builder, path)?;
     }
     builder
         .open(folder)

@@ -5,6 +5,7 @@ pub(crate) mod args;
 mod certificates;
 mod files;
 mod flags;
+mod media_types;
 mod moves;
 mod plan;
 
