@@ -1,6 +1,7 @@
 //! Lookup of files in memory and on disk, and the responses with them.
 
-use std::path::{Path, PathBuf};
+use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::SystemTime;
@@ -15,11 +16,13 @@ use crate::coding::{Coding, Ranking};
 use crate::compress;
 use crate::content::{Reader, Source};
 use crate::file_request::FileRequest;
-use crate::find::{Finder, Found, FoundFile};
+use crate::find::{Finder, Found, FoundFile, FoundFolder};
 use crate::kind;
 use crate::memory::{CachedFile, Memory};
+use crate::multipart::Multipart;
+use crate::path::{self, Requested};
 use crate::representation::Representation;
-use crate::respond::{not_acceptable, respond, with_slash};
+use crate::respond::{Content, not_acceptable, respond, with_slash};
 use crate::root::Root;
 use crate::serve_error::{Blocking, Effort, ServeError};
 use crate::stats::Counters;
@@ -28,7 +31,7 @@ use crate::watch::{Watched, Watcher};
 /// The state that all clones of a service share.
 #[derive(Debug)]
 pub(crate) struct OpenFolder {
-    pub(crate) root: Root,
+    pub(crate) root: Arc<Root>,
     pub(crate) settings: Builder,
     pub(crate) memory: Memory,
     pub(crate) counters: Counters,
@@ -44,7 +47,7 @@ pub(crate) struct OpenFolder {
 #[derive(Debug)]
 pub(crate) enum Answer {
     Response(Response<Body>),
-    Folder(PathBuf),
+    Folder(FoundFolder),
 }
 
 impl OpenFolder {
@@ -56,7 +59,7 @@ impl OpenFolder {
             clock: Clock::start(),
             generation: AtomicU64::new(0),
             watcher: Watcher::new().filter(|_| settings.memory > 0),
-            root,
+            root: Arc::new(root),
             settings,
         }
     }
@@ -92,15 +95,18 @@ impl OpenFolder {
             self.counters.on_hit();
             return Ok(Answer::Response(self.respond(request, cached)?));
         }
+        let requested = path::parse(lookup.path, self.settings.dotfiles);
+        let requested = requested.ok_or(ServeError::NotFound)?;
         // A file that required a blocking read is cached from its first request on.
-        let should_cache = effort.blocking == Blocking::Allowed
-            || cached.is_some()
-            || self.memory.record_request(lookup.path, lookup.ranking);
+        let should_cache = requested.is_normal
+            && (effort.blocking == Blocking::Allowed
+                || cached.is_some()
+                || self.memory.record_request(lookup.path, lookup.ranking));
         let lookup = Lookup {
             should_cache,
             ..lookup
         };
-        self.answer_from_disk(request, lookup, cached, effort)
+        self.answer_from_disk(request, &requested, lookup, cached, effort)
     }
 
     /// Returns the generation of the root. If another root was watched before, stops watching its
@@ -164,14 +170,17 @@ impl OpenFolder {
     fn answer_from_disk(
         &self,
         request: &FileRequest<'_>,
+        requested: &Requested,
         lookup: Lookup<'_>,
         cached: Option<Arc<CachedFile>>,
         effort: Effort,
     ) -> Result<Answer, ServeError> {
-        let (found, watched) = match self.find(request, lookup, effort.blocking) {
+        let (found, watched) = match self.find(request, requested, lookup, effort.blocking) {
             Ok((Found::File(found), watched)) => (found, watched),
             Ok((Found::NeedsSlash, _)) => {
-                return with_slash(request, &self.settings.prefix).map(Answer::Response);
+                let prefix = &self.settings.prefix;
+                let response = with_slash(request, &requested.relative, prefix);
+                return response.map(Answer::Response);
             }
             Ok((Found::Folder(folder), _)) => return Ok(Answer::Folder(folder)),
             Err(error) => {
@@ -189,10 +198,11 @@ impl OpenFolder {
             self.counters.on_hit();
             return Ok(Answer::Response(self.respond(request, &cached)?));
         }
-        let representation = self.representation(request, &found);
+        let time = SystemTime::now();
+        let representation = self.representation(request, &found, time);
         let generation = found.opened.generation;
         let source = Source::new(found.opened, found.reading);
-        let unsettled = source.version().unsettled_for(SystemTime::now());
+        let unsettled = source.version().unsettled_for(time);
         if !unsettled.is_zero() && !effort.accepts_unsettled {
             return Err(ServeError::Unsettled(unsettled));
         }
@@ -211,7 +221,10 @@ impl OpenFolder {
             true => lookup.ranking,
             false => Ranking::PLAIN,
         };
-        if lookup.should_cache || cached.representation.compressed != Coding::Identity {
+        // The fields of a file from the future differ with each response.
+        let is_cacheable = requested.is_normal && !source.version().is_ahead_of(time);
+        let is_compressed = cached.representation.compressed != Coding::Identity;
+        if is_cacheable && (lookup.should_cache || is_compressed) {
             self.memory.insert(lookup.path, ranking, cached.clone());
         }
         self.counters.on_miss();
@@ -222,20 +235,20 @@ impl OpenFolder {
     fn find(
         &self,
         request: &FileRequest<'_>,
+        requested: &Requested,
         lookup: Lookup<'_>,
         blocking: Blocking,
     ) -> Result<(Found, Option<Watched>), ServeError> {
         let finder = Finder {
             root: &self.root,
-            dotfiles: self.settings.dotfiles,
             precompressed: self.settings.precompressed,
             now: lookup.now,
             blocking,
         };
-        let name = finder.name(request.path())?;
+        let (name, is_folder) = (requested.file(), requested.is_folder);
         let watcher = self.watcher.as_ref().filter(|_| lookup.should_cache);
         let watched = watcher.and_then(|it| it.watched(&name));
-        let found = finder.find(request, &name)?;
+        let found = finder.find(request, &name, is_folder)?;
         let Found::File(file) = &found else {
             return Ok((found, None));
         };
@@ -248,7 +261,7 @@ impl OpenFolder {
         match self.watch(&name) {
             None => Ok((found, None)),
             // The file may have changed before it was watched.
-            watched => Ok((finder.find(request, &name)?, watched)),
+            watched => Ok((finder.find(request, &name, is_folder)?, watched)),
         }
     }
 
@@ -285,8 +298,13 @@ impl OpenFolder {
         renewed
     }
 
-    fn representation(&self, request: &FileRequest<'_>, found: &FoundFile) -> Representation {
-        let kind = kind::of(&found.name);
+    fn representation(
+        &self,
+        request: &FileRequest<'_>,
+        found: &FoundFile,
+        time: SystemTime,
+    ) -> Representation {
+        let kind = self.settings.types.of(&found.name);
         let is_plain = found.coding == Coding::Identity;
         let compresses = self.settings.compress
             && is_plain
@@ -296,6 +314,7 @@ impl OpenFolder {
         Representation {
             file: found.file.clone(),
             version: found.opened.version,
+            modified: found.opened.version.last_modified(time),
             kind,
             coding: found.coding,
             compressed: coding.unwrap_or(Coding::Identity),
@@ -309,12 +328,19 @@ impl OpenFolder {
         cached: &CachedFile,
     ) -> Result<Response<Body>, ServeError> {
         let content = &cached.content;
-        let modified = cached.representation.modified();
+        let modified = cached.representation.modified;
         let len = content.len() as u64;
         respond(request, cached.headers.clone(), modified, len, |part| {
-            // The length of content in memory fits into usize.
-            let part = part.start as usize..part.end as usize;
-            Ok(Body::full(content.slice(part)))
+            Ok(match part {
+                Content::One(part) => {
+                    // The length of content in memory fits into usize.
+                    let part = part.start as usize..part.end as usize;
+                    Body::full(content.slice(part))
+                }
+                Content::Several(parts) => {
+                    Body::multipart(Multipart::of_memory(parts, content.clone()))
+                }
+            })
         })
     }
 }
@@ -340,13 +366,18 @@ fn send(
     let (len, coding) = (source.version().len(), representation.compressed);
     let is_plain = coding == Coding::Identity;
     let headers = representation.headers(is_plain.then_some(len));
-    let modified = representation.modified();
-    respond(request, headers, modified, len, |part| {
-        let reader = Reader::begin(source.clone(), part.start, part.end - part.start, effort)?;
-        let body = Body::file(reader);
-        Ok(match is_plain {
-            true => body,
-            false => compress::stream(body, coding),
+    respond(request, headers, representation.modified, len, |content| {
+        let begin = |part: Range<u64>| {
+            let (offset, left) = (part.start, part.end - part.start);
+            Reader::begin(source.clone(), offset, left, effort)
+        };
+        Ok(match content {
+            Content::One(part) if is_plain => Body::file(begin(part)?),
+            Content::One(part) => compress::stream(Body::file(begin(part)?), coding),
+            Content::Several(parts) => {
+                let first = parts.first().cloned().unwrap_or(0..0);
+                Body::multipart(Multipart::of_file(parts, begin(first)?))
+            }
         })
     })
 }

@@ -10,6 +10,7 @@ use http_body_util::BodyExt as _;
 use http_body_util::combinators::UnsyncBoxBody;
 
 use crate::content::Reader;
+use crate::multipart::Multipart;
 
 /// The error of a body, of any type.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -39,6 +40,7 @@ pub trait BodyObserver: Send {
 enum Content {
     Whole(Option<Bytes>),
     File(Box<Reader>),
+    Multipart(Box<Multipart>),
     Boxed(UnsyncBoxBody<Bytes, BoxError>),
 }
 
@@ -71,6 +73,10 @@ impl Body {
         }
     }
 
+    pub(crate) fn multipart(parts: Multipart) -> Self {
+        Self::of(Content::Multipart(Box::new(parts)))
+    }
+
     const fn of(content: Content) -> Self {
         Self {
             content,
@@ -94,6 +100,10 @@ impl Content {
                 let read = ready!(reader.poll_read(cx));
                 Poll::Ready(read.map(|read| Ok(Frame::data(read?))))
             }
+            Self::Multipart(parts) => {
+                let read = ready!(parts.poll_read(cx));
+                Poll::Ready(read.map(|read| Ok(Frame::data(read?))))
+            }
             Self::Boxed(body) => Pin::new(body).poll_frame(cx),
         }
     }
@@ -102,6 +112,7 @@ impl Content {
         match self {
             Self::Whole(content) => content.is_none(),
             Self::File(reader) => reader.remaining() == 0,
+            Self::Multipart(parts) => parts.remaining() == 0,
             Self::Boxed(body) => body.is_end_stream(),
         }
     }
@@ -140,6 +151,7 @@ impl http_body::Body for Body {
                 SizeHint::with_exact(content.as_ref().map_or(0, |content| content.len() as u64))
             }
             Content::File(reader) => SizeHint::with_exact(reader.remaining()),
+            Content::Multipart(parts) => SizeHint::with_exact(parts.remaining()),
             Content::Boxed(body) => body.size_hint(),
         }
     }

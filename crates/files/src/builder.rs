@@ -2,18 +2,18 @@
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use http::{Request, Response};
+use http::{HeaderValue, Request, Response};
 
 use crate::body::Body;
+use crate::folder::Folder;
+use crate::kind::Types;
 
-/// A handler of requests for folders without an `index.html`. Receives the path of the folder on
-/// disk and the request.
+/// A handler of requests for folders without an `index.html`. Receives the folder and the request.
 pub type FolderHandler = Arc<
-    dyn Fn(PathBuf, Request<()>) -> Pin<Box<dyn Future<Output = Response<Body>> + Send>>
+    dyn Fn(Folder, Request<()>) -> Pin<Box<dyn Future<Output = Response<Body>> + Send>>
         + Send
         + Sync,
 >;
@@ -40,6 +40,7 @@ pub struct Builder {
     pub(crate) compress: bool,
     pub(crate) memory: u64,
     pub(crate) prefix: String,
+    pub(crate) types: Types,
     pub(crate) on_folder: Option<FolderHandler>,
     pub(crate) on_exhausted: Option<ExhaustionListener>,
 }
@@ -53,6 +54,7 @@ impl Default for Builder {
             compress: false,
             memory: MEMORY,
             prefix: String::new(),
+            types: Types::default(),
             on_folder: None,
             on_exhausted: None,
         }
@@ -102,10 +104,18 @@ impl Builder {
         self
     }
 
+    /// Sets the content type of files whose names end with a dot and this suffix, in any case. It takes
+    /// precedence over the type that is built in. Files with unknown suffixes are
+    /// `application/octet-stream`.
+    pub fn content_type(mut self, suffix: &str, content_type: HeaderValue) -> Self {
+        self.types.set(suffix, content_type);
+        self
+    }
+
     /// Sets the handler of requests for folders without an `index.html`. Default: 404.
     pub fn on_folder<F>(
         mut self,
-        answer: impl Fn(PathBuf, Request<()>) -> F + Send + Sync + 'static,
+        answer: impl Fn(Folder, Request<()>) -> F + Send + Sync + 'static,
     ) -> Self
     where
         F: Future<Output = Response<Body>> + Send + 'static,

@@ -1,12 +1,13 @@
 //! Conditional requests and ranges (RFC 9110 §13 and §14).
 
-use std::ops::RangeInclusive;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use http::header::{
     IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE,
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::range::{self, Part};
 
 /// The validators of the current representation (RFC 9110 §8.8), which conditions are compared with.
 #[derive(Clone, Copy, Debug)]
@@ -20,16 +21,12 @@ pub(crate) struct Validators<'a> {
 /// The result of the conditions of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Selected {
-    /// Send the whole content.
-    Whole,
-    /// Send the bytes in this range, with 206 (§15.3.7).
-    Part(RangeInclusive<u64>),
+    /// Send this part of the content, with 206 (§15.3.7) or 416 (§15.5.17) if it is not the whole.
+    Content(Part),
     /// 304: the client has the current content (§15.4.5).
     NotModified,
     /// 412: `If-Match` or `If-Unmodified-Since` is false (§15.5.13).
     PreconditionFailed,
-    /// 416: the range begins after the end of the content (§15.5.17).
-    Unsatisfiable,
 }
 
 /// Returns true if a request has conditions or asks for a range.
@@ -44,17 +41,19 @@ pub(crate) fn has_any(headers: &HeaderMap) -> bool {
     ALL.iter().any(|name| headers.contains_key(name))
 }
 
-/// Evaluates conditions in the order of RFC 9110 §13.2.2 for content of `len` bytes.
-pub(crate) fn evaluate(headers: &HeaderMap, validators: Validators<'_>, len: u64) -> Selected {
-    let date = |name: HeaderName| {
-        let text = headers.get(name)?.to_str().ok()?;
-        httpdate::parse_http_date(text).ok()
-    };
+/// Evaluates conditions in the order of RFC 9110 §13.2.2 for content of `len` bytes at the time `now`.
+pub(crate) fn evaluate(
+    headers: &HeaderMap,
+    validators: Validators<'_>,
+    len: u64,
+    now: SystemTime,
+) -> Selected {
     if headers.contains_key(IF_MATCH) {
         if !matches_any(headers, IF_MATCH, validators.tag, is_strongly_equal) {
             return Selected::PreconditionFailed;
         }
-    } else if let (Some(since), Some(modified)) = (date(IF_UNMODIFIED_SINCE), validators.modified)
+    } else if let (Some(since), Some(modified)) =
+        (date(headers, IF_UNMODIFIED_SINCE), validators.modified)
         && modified > since
     {
         return Selected::PreconditionFailed;
@@ -63,30 +62,48 @@ pub(crate) fn evaluate(headers: &HeaderMap, validators: Validators<'_>, len: u64
         if matches_any(headers, IF_NONE_MATCH, validators.tag, is_weakly_equal) {
             return Selected::NotModified;
         }
-    } else if let (Some(since), Some(modified)) = (date(IF_MODIFIED_SINCE), validators.modified)
+    } else if let (Some(since), Some(modified)) =
+        (date(headers, IF_MODIFIED_SINCE), validators.modified)
         && modified <= since
     {
         return Selected::NotModified;
     }
-    let Some(range) = headers.get(RANGE) else {
-        return Selected::Whole;
+    if !is_same_version(headers, validators, now) {
+        return Selected::Content(Part::Whole);
+    }
+    Selected::Content(range::select(headers, len))
+}
+
+/// Returns the date of a condition. A condition that is not a single date is ignored (§13.1.3, §13.1.4).
+fn date(headers: &HeaderMap, name: HeaderName) -> Option<SystemTime> {
+    let text = only(headers, name)?.to_str().ok()?;
+    httpdate::parse_http_date(text).ok()
+}
+
+/// Returns the value of a field that occurs once.
+fn only(headers: &HeaderMap, name: HeaderName) -> Option<&HeaderValue> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next()?;
+    values.next().is_none().then_some(value)
+}
+
+/// Evaluates `If-Range` (§13.1.5). It is false for a client that has part of another version, which then
+/// receives all of the current one.
+fn is_same_version(headers: &HeaderMap, validators: Validators<'_>, now: SystemTime) -> bool {
+    if !headers.contains_key(IF_RANGE) {
+        return true;
+    }
+    let Some(condition) = only(headers, IF_RANGE) else {
+        return false;
     };
-    // A client that has part of an older version receives all of the current one (§13.1.5).
-    if let Some(condition) = headers.get(IF_RANGE) {
-        let is_strong = |tag: &&HeaderValue| !tag.as_bytes().starts_with(b"W/");
-        let is_tag = validators.tag.filter(is_strong) == Some(condition);
-        if !is_tag && validators.modified_text != Some(condition) {
-            return Selected::Whole;
-        }
+    let is_weak = condition.as_bytes().starts_with(b"W/");
+    if !is_weak && validators.tag == Some(condition) {
+        return true;
     }
-    let range = range.to_str().ok();
-    let range = range.and_then(|range| http_range_header::parse_range_header(range).ok());
-    let ranges = range.and_then(|range| range.validate(len).ok());
-    match ranges.as_deref() {
-        Some([one]) => Selected::Part(one.clone()),
-        // Responses with several parts are not supported.
-        _ => Selected::Unsatisfiable,
-    }
+    // A date identifies a version only once its second has passed: until then the file may change
+    // again without another date (§8.8.2.2).
+    let has_passed = |modified: SystemTime| modified + Duration::from_secs(1) <= now;
+    validators.modified_text == Some(condition) && validators.modified.is_some_and(has_passed)
 }
 
 fn matches_any(
@@ -95,21 +112,20 @@ fn matches_any(
     tag: Option<&HeaderValue>,
     is_equal: fn(&str, &str) -> bool,
 ) -> bool {
-    let Some(tag) = tag.and_then(|tag| tag.to_str().ok()) else {
-        return false;
-    };
+    let tag = tag.and_then(|tag| tag.to_str().ok());
     let values = headers.get_all(name).iter();
     let mut values = values.filter_map(|value| value.to_str().ok());
     // Our tags contain no comma, so a tag that contains one does not match.
     values.any(|value| {
         let mut tags = value.split(',').map(str::trim);
-        value.trim() == "*" || tags.any(|other| is_equal(tag, other))
+        let is_tag = |tag| tags.any(|other| is_equal(tag, other));
+        value.trim() == "*" || tag.is_some_and(is_tag)
     })
 }
 
 /// Compares two entity tags weakly. RFC 9110 §8.8.3.2.
 fn is_weakly_equal(one: &str, other: &str) -> bool {
-    let opaque = |tag: &str| tag.strip_prefix("W/").unwrap_or(tag).to_owned();
+    let opaque = |tag| str::strip_prefix(tag, "W/").unwrap_or(tag);
     opaque(one) == opaque(other)
 }
 
@@ -119,7 +135,8 @@ fn is_strongly_equal(one: &str, other: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, UNIX_EPOCH};
+    use std::ops::Range;
+    use std::time::UNIX_EPOCH;
 
     use super::*;
 
@@ -128,28 +145,43 @@ mod tests {
     const MODIFIED: &str = "Sun, 09 Sep 2001 01:46:40 GMT";
     const AFTER: &str = "Sun, 09 Sep 2001 01:46:41 GMT";
 
-    fn verdict(fields: &[(HeaderName, &'static str)]) -> Selected {
+    fn selected(fields: &[(HeaderName, &'static str)]) -> Selected {
+        let now = UNIX_EPOCH + Duration::from_secs(2_000_000_000);
+        selected_at(now, Some(TAG), fields)
+    }
+
+    fn selected_at(
+        now: SystemTime,
+        tag: Option<&'static str>,
+        fields: &[(HeaderName, &'static str)],
+    ) -> Selected {
         let mut headers = HeaderMap::new();
         for (name, value) in fields {
             headers.append(name, HeaderValue::from_static(value));
         }
         let (tag, text) = (
-            HeaderValue::from_static(TAG),
+            tag.map(HeaderValue::from_static),
             HeaderValue::from_static(MODIFIED),
         );
         let validators = Validators {
-            tag: Some(&tag),
+            tag: tag.as_ref(),
             modified: Some(UNIX_EPOCH + Duration::from_secs(1_000_000_000)),
             modified_text: Some(&text),
         };
-        evaluate(&headers, validators, 100)
+        evaluate(&headers, validators, 100, now)
+    }
+
+    const WHOLE: Selected = Selected::Content(Part::Whole);
+
+    fn part(range: Range<u64>) -> Selected {
+        Selected::Content(Part::One(range))
     }
 
     #[test]
     fn conditions_are_evaluated_in_the_order_of_rfc_9110() {
-        use Selected::{NotModified, PreconditionFailed, Whole};
+        use Selected::{NotModified, PreconditionFailed};
         let cases: &[(&[(HeaderName, &'static str)], Selected)] = &[
-            (&[], Whole),
+            (&[], WHOLE),
             (&[(IF_NONE_MATCH, TAG)], NotModified),
             (&[(IF_NONE_MATCH, "W/\"tag\"")], NotModified),
             (&[(IF_NONE_MATCH, "\"a\", \"tag\"")], NotModified),
@@ -158,61 +190,104 @@ mod tests {
                 NotModified,
             ),
             (&[(IF_NONE_MATCH, "*")], NotModified),
-            (&[(IF_NONE_MATCH, "\"a\"")], Whole),
-            (&[(IF_MODIFIED_SINCE, BEFORE)], Whole),
+            (&[(IF_NONE_MATCH, "\"a\"")], WHOLE),
+            (&[(IF_NONE_MATCH, "w/\"tag\"")], WHOLE),
+            (&[(IF_MODIFIED_SINCE, BEFORE)], WHOLE),
             (&[(IF_MODIFIED_SINCE, MODIFIED)], NotModified),
             (&[(IF_MODIFIED_SINCE, AFTER)], NotModified),
-            (&[(IF_MODIFIED_SINCE, "nonsense")], Whole),
+            (&[(IF_MODIFIED_SINCE, "nonsense")], WHOLE),
             // The tag takes precedence over the date.
             (
                 &[(IF_NONE_MATCH, "\"a\""), (IF_MODIFIED_SINCE, AFTER)],
-                Whole,
+                WHOLE,
             ),
-            (&[(IF_MATCH, TAG)], Whole),
-            (&[(IF_MATCH, "*")], Whole),
+            (&[(IF_MATCH, TAG)], WHOLE),
+            (&[(IF_MATCH, "*")], WHOLE),
             (&[(IF_MATCH, "W/\"tag\"")], PreconditionFailed),
             (&[(IF_MATCH, "\"a\"")], PreconditionFailed),
             (&[(IF_UNMODIFIED_SINCE, BEFORE)], PreconditionFailed),
-            (&[(IF_UNMODIFIED_SINCE, MODIFIED)], Whole),
-            (&[(IF_MATCH, TAG), (IF_UNMODIFIED_SINCE, BEFORE)], Whole),
+            (&[(IF_UNMODIFIED_SINCE, MODIFIED)], WHOLE),
+            (&[(IF_UNMODIFIED_SINCE, "nonsense")], WHOLE),
+            (&[(IF_MATCH, TAG), (IF_UNMODIFIED_SINCE, BEFORE)], WHOLE),
             (
                 &[(IF_MATCH, "\"a\""), (IF_NONE_MATCH, TAG)],
                 PreconditionFailed,
             ),
         ];
         for (fields, expected) in cases {
-            assert_eq!(verdict(fields), *expected, "{fields:?}");
+            assert_eq!(selected(fields), *expected, "{fields:?}");
         }
     }
 
     #[test]
-    fn ranges_are_cut_to_the_content() {
-        use Selected::{Part, Unsatisfiable, Whole};
-        for (range, expected) in [
-            ("bytes=0-0", Part(0..=0)),
-            ("bytes=10-19", Part(10..=19)),
-            ("bytes=90-", Part(90..=99)),
-            ("bytes=-10", Part(90..=99)),
-            ("bytes=90-1000", Part(90..=99)),
-            ("bytes=99-", Part(99..=99)),
-            ("bytes=100-", Unsatisfiable),
-            ("bytes=5-4", Unsatisfiable),
-            ("bytes=0-1,3-4", Unsatisfiable),
-            ("bytes=", Unsatisfiable),
-        ] {
-            assert_eq!(verdict(&[(RANGE, range)]), expected, "{range}");
+    fn dates_that_occur_twice_are_ignored() {
+        for name in [IF_MODIFIED_SINCE, IF_UNMODIFIED_SINCE] {
+            let value = if name == IF_MODIFIED_SINCE {
+                AFTER
+            } else {
+                BEFORE
+            };
+            assert_ne!(selected(&[(name.clone(), value)]), WHOLE);
+            let twice = [(name.clone(), value), (name, value)];
+            assert_eq!(selected(&twice), WHOLE);
         }
+    }
+
+    #[test]
+    fn asterisk_matches_content_without_a_tag() {
+        let now = UNIX_EPOCH + Duration::from_secs(2_000_000_000);
+        let without_tag = |name| selected_at(now, None, &[(name, "*")]);
+        assert_eq!(without_tag(IF_MATCH), WHOLE);
+        assert_eq!(without_tag(IF_NONE_MATCH), Selected::NotModified);
+    }
+
+    #[test]
+    fn conditions_precede_the_range() {
+        let range = (RANGE, "bytes=10-19");
+        assert_eq!(selected(std::slice::from_ref(&range)), part(10..20));
+        let cached = [range.clone(), (IF_NONE_MATCH, TAG)];
+        assert_eq!(selected(&cached), Selected::NotModified);
+        let changed = [range, (IF_MATCH, "\"a\"")];
+        assert_eq!(selected(&changed), Selected::PreconditionFailed);
+        let beyond = [(RANGE, "bytes=100-"), (IF_NONE_MATCH, TAG)];
+        assert_eq!(selected(&beyond), Selected::NotModified);
+    }
+
+    #[test]
+    fn if_range_selects_the_part_of_the_same_version() {
         for (condition, expected) in [
-            (TAG, Part(10..=19)),
-            (MODIFIED, Part(10..=19)),
-            ("\"other\"", Whole),
-            ("W/\"tag\"", Whole),
-            (AFTER, Whole),
+            (TAG, part(10..20)),
+            (MODIFIED, part(10..20)),
+            ("\"other\"", WHOLE),
+            ("W/\"tag\"", WHOLE),
+            (AFTER, WHOLE),
+            (BEFORE, WHOLE),
+            ("*", WHOLE),
+            ("nonsense", WHOLE),
         ] {
             let fields = [(RANGE, "bytes=10-19"), (IF_RANGE, condition)];
-            assert_eq!(verdict(&fields), expected, "{condition}");
+            assert_eq!(selected(&fields), expected, "{condition}");
         }
-        let cached = [(RANGE, "bytes=10-19"), (IF_NONE_MATCH, TAG)];
-        assert_eq!(verdict(&cached), Selected::NotModified);
+        let twice = [(RANGE, "bytes=10-19"), (IF_RANGE, TAG), (IF_RANGE, TAG)];
+        assert_eq!(selected(&twice), WHOLE);
+        assert_eq!(selected(&[(IF_RANGE, "\"other\"")]), WHOLE);
+    }
+
+    #[test]
+    fn weak_tags_never_satisfy_if_range() {
+        let now = UNIX_EPOCH + Duration::from_secs(2_000_000_000);
+        let fields = [(RANGE, "bytes=10-19"), (IF_RANGE, "W/\"tag\"")];
+        let weak = selected_at(now, Some("W/\"tag\""), &fields);
+        assert_eq!(weak, WHOLE);
+    }
+
+    #[test]
+    fn dates_satisfy_if_range_once_their_second_has_passed() {
+        let fields = [(RANGE, "bytes=10-19"), (IF_RANGE, MODIFIED)];
+        for (millis, expected) in [(999, WHOLE), (1000, part(10..20))] {
+            let now =
+                UNIX_EPOCH + Duration::from_secs(1_000_000_000) + Duration::from_millis(millis);
+            assert_eq!(selected_at(now, Some(TAG), &fields), expected);
+        }
     }
 }

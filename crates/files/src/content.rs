@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::hash::BuildHasher as _;
 use std::io;
+use std::ops::Range;
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, ready};
@@ -241,6 +242,16 @@ impl Reader {
     /// Returns the number of bytes still to be returned.
     pub(crate) const fn remaining(&self) -> u64 {
         self.left
+    }
+
+    /// Continues with another part after all of this one was returned. The file is still compared with
+    /// the piece that was sent last.
+    pub(crate) fn move_to(&mut self, part: Range<u64>) {
+        debug_assert!(self.left == 0 && self.pending.is_none(), "{part:?}");
+        self.ahead.clear();
+        self.first = part.start;
+        self.offset = part.start;
+        self.left = part.end - part.start;
     }
 
     /// Returns all remaining content if it was read already.

@@ -1,10 +1,9 @@
 //! The parsed parts of a request for a file.
 
-use http::header::RANGE;
 use http::{HeaderMap, Method, Request, Uri};
 
 use crate::coding::{Accepted, Coding, Ranking};
-use crate::conditions;
+use crate::{conditions, range};
 
 /// A GET or HEAD request for a file.
 #[derive(Clone, Copy, Debug)]
@@ -13,7 +12,8 @@ pub(crate) struct FileRequest<'a> {
     pub(crate) headers: &'a HeaderMap,
     pub(crate) is_head: bool,
     pub(crate) has_conditions: bool,
-    /// True if the request asks for a range. Ranges refer to uncompressed content.
+    /// True if the request asks for a part of the content. Parts are never compressed here, because they
+    /// refer to the content on disk.
     pub(crate) wants_part: bool,
     accepted: Accepted,
 }
@@ -32,7 +32,7 @@ impl<'a> FileRequest<'a> {
             headers,
             is_head,
             has_conditions,
-            wants_part: has_conditions && headers.contains_key(RANGE),
+            wants_part: has_conditions && !is_head && range::is_usable(headers),
             accepted: Accepted::from_headers(headers),
         })
     }

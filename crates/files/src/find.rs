@@ -1,12 +1,13 @@
 //! Lookup of requested files on disk.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use crate::age::Moment;
 use crate::coding::Coding;
 use crate::disk::Reading;
 use crate::file_request::FileRequest;
-use crate::path;
+use crate::path::Requested;
 use crate::root::{Kind, Opened, Root};
 use crate::serve_error::{Blocking, ServeError};
 
@@ -17,7 +18,15 @@ pub(crate) enum Found {
     /// A folder that was requested without a trailing slash.
     NeedsSlash,
     /// A folder without an `index.html`.
-    Folder(PathBuf),
+    Folder(FoundFolder),
+}
+
+/// A folder that was found and opened.
+#[derive(Debug)]
+pub(crate) struct FoundFolder {
+    pub(crate) file: File,
+    /// Path of the folder below the root.
+    pub(crate) relative: PathBuf,
 }
 
 /// A file that was found and opened.
@@ -33,29 +42,33 @@ pub(crate) struct FoundFile {
     pub(crate) reading: Reading,
 }
 
+impl Requested {
+    /// Returns the path below the root of the requested file. For a folder, this is its index.
+    pub(crate) fn file(&self) -> PathBuf {
+        match self.is_folder {
+            true => self.relative.join(INDEX),
+            false => self.relative.clone(),
+        }
+    }
+}
+
 /// Looks up requested files and folders below the root.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Finder<'a> {
     pub(crate) root: &'a Root,
-    pub(crate) dotfiles: bool,
     pub(crate) precompressed: bool,
     pub(crate) now: Moment,
     pub(crate) blocking: Blocking,
 }
 
 impl Finder<'_> {
-    /// Returns the path below the root of the file for this request path.
-    pub(crate) fn name(&self, path: &str) -> Result<PathBuf, ServeError> {
-        let relative = path::relative(path, self.dotfiles).ok_or(ServeError::NotFound)?;
-        Ok(match path.ends_with('/') {
-            true => relative.join(INDEX),
-            false => relative,
-        })
-    }
-
     /// Opens the file or folder of this name.
-    pub(crate) fn find(&self, request: &FileRequest<'_>, name: &Path) -> Result<Found, ServeError> {
-        let is_folder = request.path().ends_with('/');
+    pub(crate) fn find(
+        &self,
+        request: &FileRequest<'_>,
+        name: &Path,
+        is_folder: bool,
+    ) -> Result<Found, ServeError> {
         if self.precompressed {
             for coding in request.codings(Coding::ON_DISK) {
                 match self.open_coded(name, coding) {
@@ -107,8 +120,12 @@ impl Finder<'_> {
 
     fn find_folder(&self, index: &Path) -> Result<Found, ServeError> {
         let folder = index.parent().unwrap_or(Path::new(""));
-        match self.open(folder)?.kind {
-            Kind::Folder => Ok(Found::Folder(self.root.path().join(folder))),
+        let opened = self.open(folder)?;
+        match opened.kind {
+            Kind::Folder => Ok(Found::Folder(FoundFolder {
+                file: opened.file,
+                relative: folder.to_owned(),
+            })),
             _ => Err(ServeError::NotFound),
         }
     }

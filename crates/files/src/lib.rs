@@ -38,9 +38,15 @@
 //!   mistakes a mixture of two states for a file. A file that only grows is sent with its original
 //!   length.
 //!
+//! # Paths
+//!
+//! Names are percent-decoded to bytes, once. Empty segments and `.` are skipped, and `..` removes the
+//! segment before it, also where it is percent-encoded.
+//!
 //! # Paths that are not served
 //!
-//! - Paths with `..`, a NUL, a backslash, or an invalid encoding: 404.
+//! - Paths with a `..` above the root, a NUL, an encoded slash, or an invalid percent-encoding: 404. On
+//!   Windows, also names with a backslash or a colon, and names that are not UTF-8.
 //! - Names that begin with a dot, except `/.well-known` (RFC 8615), unless [`Builder::dotfiles`]
 //!   allows them: 404.
 //! - Targets of symbolic links outside of the folder, unless [`Builder::follow_symlinks`] allows
@@ -64,11 +70,14 @@ mod content;
 mod disk;
 mod file_request;
 mod find;
+mod folder;
 #[doc(hidden)]
 pub mod hooks;
 mod kind;
 mod memory;
+mod multipart;
 mod path;
+mod range;
 mod recent_files;
 mod representation;
 mod respond;
@@ -88,5 +97,6 @@ mod tests;
 
 pub use self::body::{Body, BoxError};
 pub use self::builder::{Builder, FolderHandler};
+pub use self::folder::{Entries, Entry, Folder};
 pub use self::service::{Answering, Files};
 pub use self::stats::Stats;

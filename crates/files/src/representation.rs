@@ -19,6 +19,8 @@ pub(crate) struct Representation {
     /// Path of the file below the root.
     pub(crate) file: PathBuf,
     pub(crate) version: Version,
+    /// The value of `Last-Modified`.
+    pub(crate) modified: Option<SystemTime>,
     pub(crate) kind: HeaderValue,
     /// The coding of the file on disk.
     pub(crate) coding: Coding,
@@ -34,10 +36,6 @@ impl Representation {
         self.file == found.file
             && self.version == found.opened.version
             && self.coding == found.coding
-    }
-
-    pub(crate) fn modified(&self) -> Option<SystemTime> {
-        self.version.last_modified()
     }
 
     /// Returns the header fields of a response with the whole content, which has `len` bytes if
@@ -79,7 +77,7 @@ impl Representation {
     /// Returns the entity tag. It is weak for content that is compressed as it is sent, which does
     /// not have the bytes that a strong tag stands for (RFC 9110 §8.8.1).
     pub(crate) fn tag(&self) -> Option<HeaderValue> {
-        let tag = self.version.entity_tag()?;
+        let tag = self.version.entity_tag(self.coding.suffix())?;
         if self.compressed == Coding::Identity {
             return Some(tag);
         }
@@ -87,6 +85,6 @@ impl Representation {
     }
 
     pub(crate) fn modified_text(&self) -> Option<HeaderValue> {
-        HeaderValue::try_from(httpdate::fmt_http_date(self.modified()?)).ok()
+        HeaderValue::try_from(httpdate::fmt_http_date(self.modified?)).ok()
     }
 }

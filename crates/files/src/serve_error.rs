@@ -34,7 +34,7 @@ impl From<io::Error> for ServeError {
             }
             PermissionDenied => Self::Forbidden,
             OutOfMemory => Self::Exhausted(error),
-            _ if is_loop(&error) => Self::NotFound,
+            _ if is_loop(&error) || is_no_file(&error) => Self::NotFound,
             _ if is_out_of_descriptors(&error) => Self::Exhausted(error),
             _ => Self::Failed(error),
         }
@@ -45,6 +45,12 @@ impl From<io::Error> for ServeError {
 fn is_loop(error: &io::Error) -> bool {
     let number = if cfg!(target_os = "linux") { 40 } else { 62 };
     cfg!(unix) && error.raw_os_error() == Some(number)
+}
+
+/// Returns true for ENXIO and ENODEV, with which the opening of sockets and of devices without a driver
+/// fails.
+fn is_no_file(error: &io::Error) -> bool {
+    cfg!(unix) && matches!(error.raw_os_error(), Some(6 | 19))
 }
 
 /// Returns true for EMFILE and ENFILE, which have no [`io::ErrorKind`].

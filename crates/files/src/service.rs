@@ -18,15 +18,17 @@ use crate::answer::{Answer, OpenFolder};
 use crate::body::Body;
 use crate::builder::Builder;
 use crate::file_request::FileRequest;
-use crate::respond::{error_response, not_allowed};
+use crate::folder::Folder;
+use crate::respond::{error_response, other_method, vary_by_coding};
 use crate::root::Root;
 use crate::serve_error::{Blocking, Effort, ServeError};
 use crate::stats::Stats;
 
 /// A service for the files of a folder. Clones share the files kept in memory.
 ///
-/// It responds to `GET` and `HEAD` with files and to other methods with 405. It never fails, is always ready, and
-/// does not read the bodies of requests. Requests that wait for a disk, for a file that is being
+/// It responds to `GET` and `HEAD` with files, to `OPTIONS` with 204, to the other methods of RFC 9110 and to
+/// `PATCH` with 405, and to unknown methods with 501. It never fails, is always ready, and does not read the
+/// bodies of requests. Requests that wait for a disk, for a file that is being
 /// written, or for a compressor need tokio with its time driver enabled.
 #[derive(Clone)]
 pub struct Files {
@@ -84,12 +86,12 @@ impl Files {
     /// Responds to a request without blocking. Returns `None` if that is impossible.
     fn answer_now<B>(&self, request: &Request<B>) -> Option<Response<Body>> {
         let Some(file_request) = FileRequest::from_request(request) else {
-            return Some(not_allowed());
+            return Some(other_method(request.method()));
         };
         match self.shared.answer(&file_request, Effort::NONBLOCKING) {
             Ok(Answer::Response(response)) => Some(response),
             Ok(Answer::Folder(_)) if self.shared.settings.on_folder.is_some() => None,
-            Ok(Answer::Folder(_)) => Some(error_response(&ServeError::NotFound)),
+            Ok(Answer::Folder(_)) => Some(self.respond_to_error(&ServeError::NotFound)),
             Err(ServeError::WouldBlock | ServeError::Unsettled(_)) => None,
             Err(error) => Some(self.respond_to_error(&error)),
         }
@@ -108,7 +110,7 @@ impl Files {
             let (shared, shared_request) = (self.shared.clone(), request.clone());
             let attempt = move || match FileRequest::from_request(&shared_request) {
                 Some(file_request) => shared.answer(&file_request, effort),
-                None => Ok(Answer::Response(not_allowed())),
+                None => Ok(Answer::Response(other_method(shared_request.method()))),
             };
             let answer = match tokio::task::spawn_blocking(attempt).await {
                 Ok(answer) => answer,
@@ -118,9 +120,14 @@ impl Files {
             match (answer, on_folder) {
                 (Ok(Answer::Response(response)), _) => return response,
                 (Ok(Answer::Folder(folder)), Some(on_folder)) => {
+                    let shared = &self.shared;
+                    let (root, dotfiles) = (shared.root.clone(), shared.settings.dotfiles);
+                    let folder = Folder::new(root, folder, dotfiles, shared.clock.now());
                     return on_folder(folder, (*request).clone()).await;
                 }
-                (Ok(Answer::Folder(_)), None) => return error_response(&ServeError::NotFound),
+                (Ok(Answer::Folder(_)), None) => {
+                    return self.respond_to_error(&ServeError::NotFound);
+                }
                 (Err(ServeError::Unsettled(wait)), _) if waited < LONGEST_WAIT => {
                     tokio::time::sleep(wait).await;
                     waited += wait;
@@ -144,7 +151,12 @@ impl Files {
                 listener(error);
             }
         }
-        error_response(error)
+        let mut response = error_response(error);
+        // A client that accepts another coding may receive a file.
+        if self.shared.settings.precompressed {
+            vary_by_coding(&mut response);
+        }
+        response
     }
 }
 

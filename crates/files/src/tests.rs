@@ -5,6 +5,8 @@ mod content;
 mod hostile;
 mod limits;
 mod links;
+mod names;
+mod ranges;
 mod slow;
 #[cfg(target_os = "linux")]
 mod watching;

@@ -36,6 +36,10 @@ impl Version {
         self.len
     }
 
+    pub(crate) const fn modified(&self) -> Option<SystemTime> {
+        self.modified
+    }
+
     pub(crate) const fn device(&self) -> u64 {
         self.identity.0
     }
@@ -65,18 +69,26 @@ impl Version {
         }
     }
 
-    /// Returns a strong entity tag, made from modification time and length, or `None` for times
-    /// before 1970.
-    pub(crate) fn entity_tag(&self) -> Option<HeaderValue> {
+    /// Returns a strong entity tag, made from modification time, length and the suffix of the coding, or
+    /// `None` for times before 1970.
+    pub(crate) fn entity_tag(&self, suffix: &str) -> Option<HeaderValue> {
         let since = self.modified?.duration_since(UNIX_EPOCH).ok()?;
         let (seconds, nanos, len) = (since.as_secs(), since.subsec_nanos(), self.len);
-        HeaderValue::try_from(format!("\"{seconds:x}.{nanos:08x}-{len:x}\"")).ok()
+        HeaderValue::try_from(format!("\"{seconds:x}.{nanos:08x}-{len:x}{suffix}\"")).ok()
     }
 
-    /// Returns the modification time in whole seconds, the precision of HTTP dates.
-    pub(crate) fn last_modified(&self) -> Option<SystemTime> {
-        let since = self.modified?.duration_since(UNIX_EPOCH).ok()?;
+    /// Returns the modification time in whole seconds, the precision of HTTP dates. For a time in the
+    /// future, this is `now`, because `Last-Modified` must not be later than `Date` (RFC 9110
+    /// §8.8.2.1).
+    pub(crate) fn last_modified(&self, now: SystemTime) -> Option<SystemTime> {
+        let modified = self.modified?.min(now);
+        let since = modified.duration_since(UNIX_EPOCH).ok()?;
         Some(UNIX_EPOCH + Duration::from_secs(since.as_secs()))
+    }
+
+    /// Returns true if the modification time is later than `now`.
+    pub(crate) fn is_ahead_of(&self, now: SystemTime) -> bool {
+        self.modified.is_some_and(|modified| modified > now)
     }
 }
 
@@ -129,17 +141,34 @@ mod tests {
     #[test]
     fn entity_tags_differ_by_a_nanosecond_and_by_a_byte() {
         let time = UNIX_EPOCH + Duration::from_secs(1000);
-        let tag = version(time).entity_tag();
+        let tag = version(time).entity_tag("");
         assert_eq!(tag, Some(HeaderValue::from_static("\"3e8.00000000-3\"")));
         assert_ne!(
             tag,
-            version(time + Duration::from_nanos(1)).entity_tag(),
+            version(time + Duration::from_nanos(1)).entity_tag(""),
             "another time"
         );
         let longer = Version {
             len: 4,
             ..version(time)
         };
-        assert_ne!(tag, longer.entity_tag(), "another length");
+        assert_ne!(tag, longer.entity_tag(""), "another length");
+        assert_ne!(tag, version(time).entity_tag(".gz"), "another coding");
+    }
+
+    #[test]
+    fn last_modified_is_never_in_the_future() {
+        let now = UNIX_EPOCH + Duration::from_millis(1_000_700);
+        let second = UNIX_EPOCH + Duration::from_secs(1000);
+        for (modified, expected) in [
+            (now, second),
+            (now + Duration::from_secs(60), second),
+            (
+                second - Duration::from_millis(1),
+                second - Duration::from_secs(1),
+            ),
+        ] {
+            assert_eq!(version(modified).last_modified(now), Some(expected));
+        }
     }
 }

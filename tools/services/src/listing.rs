@@ -1,13 +1,15 @@
 //! Folder listings as a page or as JSON.
 
 use std::cmp::Ordering;
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::SystemTime;
 
+use courser::files::{self, Folder};
 use courser_units::binary_size;
 use http::{HeaderValue, Request, Response, StatusCode, header};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
 use serde::Serialize;
 
 use crate::body::{Body, plain, typed};
@@ -31,9 +33,19 @@ struct Entry {
 #[derive(Serialize, Debug)]
 struct Listing {
     path: String,
+    /// The folders on the path.
+    #[serde(skip)]
+    parents: Vec<Parent>,
     entries: Vec<Entry>,
     /// Number of entries that are not listed because of the limit.
     omitted: usize,
+}
+
+/// A folder on the path of a listing.
+#[derive(PartialEq, Eq, Debug)]
+struct Parent {
+    name: String,
+    url: String,
 }
 
 /// The sort key. Folders always precede files.
@@ -46,27 +58,17 @@ enum Key {
 
 /// Lists a folder, as JSON if the request prefers it, otherwise as a page.
 ///
-/// The query determines the order: `sort=name`, `size` or `time`, and `order=desc`. Names that begin with a dot
-/// are omitted unless `with_hidden` is true.
-pub async fn answer<B>(folder: &Path, request: &Request<B>, with_hidden: bool) -> Response<Body> {
+/// The query determines the order: `sort=name`, `size` or `time`, and `order=desc`.
+pub async fn answer<B>(folder: Folder, request: &Request<B>) -> Response<Body> {
     let order = order(request.uri().query().unwrap_or_default());
-    let path = percent_decode_str(request.uri().path())
-        .decode_utf8_lossy()
-        .into_owned();
     let wants_json = request
         .headers()
         .get(header::ACCEPT)
         .and_then(|accept| accept.to_str().ok())
         .is_some_and(wants_json);
-    let folder = folder.to_owned();
-    let read = move || read(&folder, with_hidden, order);
-    let Ok(Ok((entries, omitted))) = tokio::task::spawn_blocking(read).await else {
+    let read = move || read(&folder, order);
+    let Ok(Ok(listing)) = tokio::task::spawn_blocking(read).await else {
         return plain(StatusCode::NOT_FOUND);
-    };
-    let listing = Listing {
-        path,
-        entries,
-        omitted,
     };
     let mut response = if wants_json {
         let json = serde_json::to_string(&listing).unwrap_or_default();
@@ -117,40 +119,48 @@ fn order(query: &str) -> Order {
     order
 }
 
-fn read(folder: &Path, with_hidden: bool, order: Order) -> std::io::Result<(Vec<Entry>, usize)> {
-    let mut entries = Vec::new();
-    let mut omitted = 0;
-    for entry in std::fs::read_dir(folder)? {
-        let entry = entry?;
-        // A name that is not UTF-8 cannot be requested.
-        let Ok(name) = entry.file_name().into_string() else {
-            continue;
-        };
-        if name.starts_with('.') && !with_hidden {
-            continue;
-        }
-        if entries.len() == MAX_ENTRIES {
-            omitted += 1;
-            continue;
-        }
-        // A symbolic link is shown as its target.
-        let Ok(metadata) = std::fs::metadata(entry.path()) else {
-            continue;
-        };
-        let modified_at = metadata.modified().ok();
-        let slash = if metadata.is_dir() { "/" } else { "" };
-        entries.push(Entry {
-            // Without `./`, a colon in the name would make the part before it a scheme.
-            url: format!("./{}{slash}", percent_encode(&name)),
-            is_folder: metadata.is_dir(),
-            size: metadata.is_file().then_some(metadata.len()),
-            modified: modified_at.map(courser_units::rfc3339),
-            modified_at,
-            name,
-        });
-    }
+/// Reads the entries of a folder in this order.
+fn read(folder: &Folder, order: Order) -> std::io::Result<Listing> {
+    let found = folder.entries(MAX_ENTRIES)?;
+    let mut entries: Vec<_> = found.listed.iter().map(Entry::of).collect();
     entries.sort_by(|a, b| compare(a, b, order));
-    Ok((entries, omitted))
+    let parents = parents(folder.relative());
+    let names = parents.iter().map(|parent| format!("{}/", parent.name));
+    Ok(Listing {
+        path: std::iter::once("/".to_owned()).chain(names).collect(),
+        parents,
+        entries,
+        omitted: found.omitted,
+    })
+}
+
+impl Entry {
+    fn of(entry: &files::Entry) -> Self {
+        let slash = if entry.is_folder { "/" } else { "" };
+        Self {
+            name: entry.name.to_string_lossy().into_owned(),
+            // Without `./`, a colon in the name would make the part before it a scheme.
+            url: format!("./{}{slash}", entry.url()),
+            is_folder: entry.is_folder,
+            size: (!entry.is_folder).then_some(entry.len),
+            modified: entry.modified.map(courser_units::rfc3339),
+            modified_at: entry.modified,
+        }
+    }
+}
+
+/// Returns the folders on the path of a folder, from the first below the root to the folder itself.
+fn parents(relative: &Path) -> Vec<Parent> {
+    let mut url = String::from("/");
+    let parents = relative.iter().map(|name| {
+        url.push_str(&percent_encode(name));
+        url.push('/');
+        Parent {
+            name: name.to_string_lossy().into_owned(),
+            url: url.clone(),
+        }
+    });
+    parents.collect()
 }
 
 fn compare(a: &Entry, b: &Entry, (key, descending): Order) -> Ordering {
@@ -203,7 +213,7 @@ fn page(listing: &Listing, order: Order) -> String {
         let _ = write!(foot, "; {} more not shown", listing.omitted);
     }
     PAGE.replace("{title}", &title)
-        .replace("{crumbs}", &crumbs(&listing.path))
+        .replace("{crumbs}", &crumbs(&listing.parents))
         .replace("{head}", &head(order))
         .replace("{foot}", &foot)
         // Replaced last, because names may contain text that looks like a placeholder.
@@ -211,19 +221,10 @@ fn page(listing: &Listing, order: Order) -> String {
 }
 
 /// Returns the path as links to each of its folders.
-fn crumbs(path: &str) -> String {
-    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+fn crumbs(parents: &[Parent]) -> String {
     let mut crumbs = String::from("<a href=\"/\">/</a>");
-    let mut href = String::from("/");
-    for part in parts {
-        href.push_str(&percent_encode(part));
-        href.push('/');
-        let _ = write!(
-            crumbs,
-            "<a href=\"{}\">{}</a>/",
-            escape(&href),
-            escape(part)
-        );
+    for Parent { name, url } in parents {
+        let _ = write!(crumbs, "<a href=\"{}\">{}</a>/", escape(url), escape(name));
     }
     crumbs
 }
@@ -266,9 +267,9 @@ fn escape(text: &str) -> String {
     courser_plot::escape(text).replace('{', "&#123;")
 }
 
-/// Percent-encodes all but unreserved characters (RFC 3986 §2.3).
-fn percent_encode(name: &str) -> String {
-    utf8_percent_encode(name, &RESERVED).to_string()
+/// Percent-encodes all bytes but unreserved characters (RFC 3986 §2.3).
+fn percent_encode(name: &OsStr) -> String {
+    percent_encoding::percent_encode(name.as_encoded_bytes(), &RESERVED).to_string()
 }
 
 const RESERVED: AsciiSet = NON_ALPHANUMERIC
@@ -291,7 +292,7 @@ mod tests {
     fn entry(name: &str, is_folder: bool, size: u64) -> Entry {
         Entry {
             name: name.to_owned(),
-            url: percent_encode(name),
+            url: percent_encode(OsStr::new(name)),
             is_folder,
             size: (!is_folder).then_some(size),
             modified: None,
@@ -322,6 +323,7 @@ mod tests {
     fn names_cannot_write_html() {
         let listing = Listing {
             path: "/<b>{rows}/".to_owned(),
+            parents: parents(Path::new("<b>{rows}")),
             entries: vec![entry("<script>alert(1)</script>{foot}\".txt", false, 1)],
             omitted: 0,
         };
@@ -337,12 +339,24 @@ mod tests {
     fn names_cannot_change_the_direction_of_text() {
         let listing = Listing {
             path: "/".to_owned(),
+            parents: Vec::new(),
             entries: vec![entry("invoice\u{202e}fdp.exe", false, 1)],
             omitted: 0,
         };
         let page = page(&listing, order(""));
         assert!(page.contains(">invoice\u{fffd}fdp.exe<"), "{page}");
         assert!(page.contains("href=\"invoice%E2%80%AEfdp.exe\""), "{page}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn parents_are_links_to_names_of_any_bytes() {
+        use std::os::unix::ffi::OsStrExt as _;
+        let path = Path::new(OsStr::from_bytes(b"a b/\xff"));
+        let parents = parents(path);
+        let urls: Vec<_> = parents.iter().map(|parent| parent.url.as_str()).collect();
+        assert_eq!(urls, ["/a%20b/", "/a%20b/%FF/"]);
+        assert_eq!(parents[1].name, "\u{fffd}");
     }
 
     #[test]

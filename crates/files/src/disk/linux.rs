@@ -1,19 +1,25 @@
 //! Opening of files below a folder (openat2), and reads of data in memory (RWF_NOWAIT).
 
 use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, IoSliceMut};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::LazyLock;
+use std::time::{Duration, SystemTime};
 
 use courser_base::RwLock;
 use foldhash::fast::RandomState;
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fstatfs, openat, openat2};
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, fstatfs, openat, openat2, statat,
+};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
 use super::resolve::resolve;
+use super::{State, StateKind};
 use crate::serve_error::{Blocking, ServeError};
 use crate::version::Version;
 
@@ -186,6 +192,40 @@ fn retrying<T>(blocking: Blocking, mut open: impl FnMut() -> Result<T, Errno>) -
 }
 
 const TRIES: u32 = 100;
+
+/// Returns the names in an open folder, without `.` and `..`.
+pub(crate) fn names(
+    folder: &File,
+    _: &Path,
+) -> io::Result<impl Iterator<Item = io::Result<OsString>>> {
+    let entries = Dir::read_from(folder)?.map(|entry| {
+        let name = entry?.file_name().to_bytes().to_owned();
+        Ok(OsString::from_vec(name))
+    });
+    Ok(entries.filter(|name| !matches!(name, Ok(name) if name == "." || name == "..")))
+}
+
+/// Returns the state of a name in an open folder. Links are not followed.
+pub(crate) fn state(folder: &File, _: &Path, name: &OsStr) -> io::Result<State> {
+    let stat = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    let kind = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => StateKind::File,
+        FileType::Directory => StateKind::Folder,
+        FileType::Symlink => StateKind::Link,
+        _ => StateKind::Other,
+    };
+    Ok(State {
+        kind,
+        len: u64::try_from(stat.st_size).unwrap_or(0),
+        modified: time(stat.st_mtime, stat.st_mtime_nsec),
+    })
+}
+
+/// Converts a time of the kernel. Returns `None` for times before 1970.
+fn time(seconds: i64, nanos: u64) -> Option<SystemTime> {
+    let since = Duration::new(u64::try_from(seconds).ok()?, u32::try_from(nanos).ok()?);
+    SystemTime::UNIX_EPOCH.checked_add(since)
+}
 
 /// The method of reading files, by device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

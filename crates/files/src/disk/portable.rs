@@ -1,10 +1,12 @@
 //! Opening and reading of files with functions that all systems have.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::path::Path;
 
 use super::resolve::resolve;
+use super::{State, StateKind};
 use crate::serve_error::{Blocking, ServeError};
 use crate::version::Version;
 
@@ -63,6 +65,30 @@ fn open(path: &Path) -> io::Result<File> {
     const FOLDERS_TOO: u32 = 0x0200_0000;
     let mut options = std::fs::OpenOptions::new();
     options.read(true).custom_flags(FOLDERS_TOO).open(path)
+}
+
+/// Returns the names in the folder at `path`.
+pub(crate) fn names(
+    _: &File,
+    path: &Path,
+) -> io::Result<impl Iterator<Item = io::Result<OsString>>> {
+    Ok(std::fs::read_dir(path)?.map(|entry| Ok(entry?.file_name())))
+}
+
+/// Returns the state of a name in the folder at `path`. Links are not followed.
+pub(crate) fn state(_: &File, path: &Path, name: &OsStr) -> io::Result<State> {
+    let metadata = std::fs::symlink_metadata(path.join(name))?;
+    let kind = match metadata.file_type() {
+        kind if kind.is_file() => StateKind::File,
+        kind if kind.is_dir() => StateKind::Folder,
+        kind if kind.is_symlink() => StateKind::Link,
+        _ => StateKind::Other,
+    };
+    Ok(State {
+        kind,
+        len: metadata.len(),
+        modified: metadata.modified().ok(),
+    })
 }
 
 /// The method of reading a file.

@@ -26,8 +26,8 @@ pub(super) fn resolve(
 /// Returns true if a component of `real` is hidden and no component of the requested path is.
 fn hides_more(real: &Path, requested: &Path) -> bool {
     let is_hidden = |path: &Path| {
-        let mut names = path.iter().map(|name| name.to_string_lossy()).enumerate();
-        names.any(|(index, name)| crate::path::is_hidden(index, &name))
+        let mut names = path.iter().enumerate();
+        names.any(|(depth, name)| crate::path::is_hidden(depth, name.as_encoded_bytes()))
     };
     is_hidden(real) && !is_hidden(requested)
 }

@@ -48,12 +48,8 @@ async fn folders_need_a_slash_and_an_index() {
             "{path}"
         );
     }
-    let listed = Files::builder().on_folder(|path, request| async move {
-        let name = path
-            .file_name()
-            .expect("a name")
-            .to_string_lossy()
-            .into_owned();
+    let listed = Files::builder().on_folder(|folder, request| async move {
+        let name = folder.relative().display().to_string();
         http::Response::new(crate::Body::full(format!("{name} for {}", request.uri())))
     });
     let files = folder.serve_with(listed);
@@ -66,14 +62,102 @@ async fn folders_need_a_slash_and_an_index() {
 }
 
 #[tokio::test]
-async fn other_methods_receive_405_and_the_allowed_ones() {
+async fn other_methods_are_refused_by_name() {
     let folder = Folder::new();
     folder.file("a.txt", "a");
     let files = folder.serve();
-    let request = Request::post("/a.txt").body(()).expect("a request");
-    let refused = send(&files, request).await;
-    assert_eq!(refused.status, StatusCode::METHOD_NOT_ALLOWED);
-    assert_eq!(refused.header("allow"), "GET, HEAD");
+    for (method, expected) in [
+        ("POST", 405),
+        ("PUT", 405),
+        ("DELETE", 405),
+        ("PATCH", 405),
+        ("TRACE", 405),
+        ("CONNECT", 405),
+        ("OPTIONS", 204),
+        ("PROPFIND", 501),
+        ("BREW", 501),
+        ("get", 501),
+    ] {
+        let request = Request::builder().method(method).uri("/a.txt");
+        let refused = send(&files, request.body(()).expect("a request")).await;
+        assert_eq!(refused.status.as_u16(), expected, "{method}");
+        let allowed = if expected == 501 {
+            ""
+        } else {
+            "GET, HEAD, OPTIONS"
+        };
+        assert_eq!(refused.header("allow"), allowed, "{method}");
+        let caching = if expected == 204 { "" } else { "no-cache" };
+        assert_eq!(refused.header("cache-control"), caching, "{method}");
+    }
+    let request = Request::options("*").body(()).expect("a request");
+    assert_eq!(send(&files, request).await.status, StatusCode::NO_CONTENT);
+}
+
+#[tokio::test]
+async fn last_modified_of_a_file_from_the_future_is_the_time_of_the_response() {
+    let folder = Folder::new();
+    folder.file("a.txt", "a".repeat(300));
+    let file = std::fs::File::options()
+        .append(true)
+        .open(folder.path("a.txt"));
+    let future = SystemTime::now() + Duration::from_secs(3600);
+    file.and_then(|file| file.set_modified(future))
+        .expect("write access");
+    let files = folder.serve_with(Files::builder().compress(true));
+    for _ in 0..3 {
+        for coding in ["identity", "gzip"] {
+            let before = SystemTime::now() - Duration::from_secs(1);
+            let got = get_with(&files, "/a.txt", &[("accept-encoding", coding)]).await;
+            assert_eq!(got.status, StatusCode::OK);
+            let stated = httpdate::parse_http_date(got.header("last-modified"));
+            let stated = stated.expect("a date");
+            assert!(
+                before <= stated && stated <= SystemTime::now(),
+                "{stated:?}"
+            );
+        }
+    }
+    assert_eq!(files.stats().files, 0, "the date must not be kept");
+}
+
+#[tokio::test]
+async fn errors_and_304_state_what_caches_need() {
+    let folder = Folder::new();
+    folder.file("a.txt", "a".repeat(300));
+    let files = folder.serve_with(Files::builder().compress(true).precompressed(true));
+    let missing = get(&files, "/nothing").await;
+    assert_eq!(missing.status, StatusCode::NOT_FOUND);
+    assert_eq!(missing.header("vary"), "accept-encoding");
+    assert_eq!(missing.header("cache-control"), "no-cache");
+    let tag = get(&files, "/a.txt").await.header("etag").to_owned();
+    for (fields, expected) in [
+        ([("if-none-match", tag.as_str()), ("te", "trailers")], 304),
+        ([("if-match", "\"x\""), ("te", "trailers")], 412),
+        ([("range", "bytes=900-"), ("te", "trailers")], 416),
+        (
+            [("accept-encoding", "identity;q=0"), ("te", "trailers")],
+            406,
+        ),
+    ] {
+        let got = get_with(&files, "/a.txt", &fields).await;
+        assert_eq!(got.status.as_u16(), expected);
+        assert_eq!(got.header("vary"), "accept-encoding", "{expected}");
+        let validators = if expected == 406 { "" } else { &tag };
+        assert_eq!(got.header("etag"), validators, "{expected}");
+    }
+}
+
+#[tokio::test]
+async fn content_types_of_the_user_are_sent() {
+    let folder = Folder::new();
+    folder.file("a.ts", "let a = 1;");
+    folder.file("a.css", "a {}");
+    let kind = http::HeaderValue::from_static("text/plain; charset=utf-8");
+    let files = folder.serve_with(Files::builder().content_type("ts", kind));
+    let (script, style) = (get(&files, "/a.ts").await, get(&files, "/a.css").await);
+    assert_eq!(script.header("content-type"), "text/plain; charset=utf-8");
+    assert_eq!(style.header("content-type"), "text/css; charset=utf-8");
 }
 
 /// Small and large files use different code for ranges.

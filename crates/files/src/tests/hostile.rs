@@ -21,10 +21,8 @@ async fn invalid_and_hidden_names_are_not_found() {
         "/.git/config",
         "/.git/",
         "/sub/%00",
-        "//etc/passwd",
         "/%",
         "/sub/inner.txt/",
-        "/sub/./inner.txt",
         "/sub//inner.txt/",
     ] {
         let got = get(&files, path).await;
@@ -50,10 +48,7 @@ async fn pipes_and_sockets_are_not_found() {
     let files = folder.serve();
     for path in ["/pipe", "/socket", "/pipe/"] {
         let status = get(&files, path).await.status;
-        assert!(
-            status == StatusCode::NOT_FOUND || path == "/socket" && status.is_server_error(),
-            "{path}: {status}"
-        );
+        assert_eq!(status, StatusCode::NOT_FOUND, "{path}");
     }
 }
 

@@ -538,6 +538,15 @@ pub(crate) struct FileArguments {
     #[arg(long, conflicts_with = "proxy")]
     pub(crate) follow_symlinks: bool,
 
+    /// Take content types from this file, in the format of mime.types
+    ///
+    /// Each line is a media type and the suffixes of its files, as in: video/mp2t ts m2ts. '#' begins a
+    /// comment. The types take precedence over those that are built in, which are the registered ones for
+    /// the files of web sites. Text without parameters is declared as UTF-8. Files with unknown suffixes
+    /// are application/octet-stream. The file is read at the start.
+    #[arg(long, value_name = "FILE", conflicts_with = "proxy")]
+    pub(crate) mime: Option<PathBuf>,
+
     /// Memory for small files and their compressed forms; 0 for no cache [default: 64MiB]
     ///
     /// With less than 512 MiB of memory, or a limit below that (cgroup, ulimit -v or -d), the default is

@@ -6,6 +6,7 @@ use courser::files::{Builder, Files};
 use courser_services::listing;
 
 use super::args::FileArguments;
+use super::media_types;
 use super::messages;
 use crate::error::Failure;
 
@@ -15,9 +16,8 @@ pub(super) fn open(
     arguments: &FileArguments,
     compress: bool,
 ) -> Result<Files, Failure> {
-    let dotfiles = arguments.dotfiles;
     let mut builder: Builder = Files::builder()
-        .dotfiles(dotfiles)
+        .dotfiles(arguments.dotfiles)
         .follow_symlinks(arguments.follow_symlinks)
         .precompressed(arguments.precompressed)
         .compress(compress)
@@ -28,9 +28,11 @@ pub(super) fn open(
             ));
         });
     if arguments.browse {
-        builder = builder.on_folder(move |folder, request| async move {
-            listing::answer(&folder, &request, dotfiles).await
-        });
+        builder = builder
+            .on_folder(|folder, request| async move { listing::answer(folder, &request).await });
+    }
+    if let Some(path) = &arguments.mime {
+        builder = media_types::add(builder, path)?;
     }
     builder
         .open(folder)

@@ -6,6 +6,7 @@ pub(crate) mod args;
 mod certificates;
 mod files;
 mod flags;
+mod media_types;
 mod messages;
 mod moves;
 mod plan;

@@ -9,6 +9,8 @@ mod early_answers;
 mod early_data;
 mod exchange;
 #[cfg(feature = "files")]
+mod file_bytes;
+#[cfg(feature = "files")]
 mod files;
 mod hanging;
 mod http1_rules;

@@ -80,7 +80,7 @@ async fn files_are_served_over_all_protocols() {
         let post = within(client.send(post)).await.expect("an answer");
         assert_eq!(
             (post.status.as_u16(), post.header("allow")),
-            (405, "GET, HEAD")
+            (405, "GET, HEAD, OPTIONS")
         );
     }
 }
