@@ -19,7 +19,7 @@ use super::link::{Established, Facts, Link};
 use super::origin::Origin;
 use super::pool::{Dialing, Key};
 use super::request_body::{Replay, RequestBody};
-use super::request_head::header_for;
+use super::request_head;
 use super::second_lane::{Answer, first_answer};
 use super::timing::{EarlyRequest, Timing};
 
@@ -31,6 +31,7 @@ pub(super) async fn exchange(
     let origin = Origin::of(request.uri())?;
     let key = core.key(&origin);
     let (parts, mut body) = request.into_parts();
+    request_head::check(&parts, &body)?;
     let replay = body.handle();
     let mut timing = Timing::new();
     let outgoing = Outgoing {
@@ -194,7 +195,7 @@ impl Outgoing<'_> {
         facts.add_to(timing, lane.is_reused);
         timing.request_started = Some(timing.elapsed());
         let sent = async {
-            let head = header_for(self.parts, self.origin, facts)?;
+            let head = request_head::header_for(self.parts, &body, self.origin, facts)?;
             let request = Request::from_parts(head, body);
             send(core, self.key, established, request, timing).await
         };
