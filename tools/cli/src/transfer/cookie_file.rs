@@ -5,9 +5,8 @@
 //! `#HttpOnly_` before the domain hides a cookie from scripts.
 
 use std::fmt::Write as _;
-use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use cookie::time::OffsetDateTime;
 use cookie_store::{CookieDomain, CookieExpiration, RawCookie};
@@ -66,36 +65,7 @@ pub(crate) fn save(name: &str, text: &str) -> io::Result<()> {
             .write_all(text.as_bytes())
             .and_then(|()| stdout.flush());
     }
-    // Replace the target of a link, not the link.
-    let path = fs::canonicalize(name).unwrap_or_else(|_| PathBuf::from(name));
-    match fs::metadata(&path) {
-        // Devices and pipes cannot be replaced.
-        Ok(known) if !known.is_file() => fs::write(&path, text),
-        Ok(known) => replace(&path, text, Some(known.permissions())),
-        Err(_) => replace(&path, text, None),
-    }
-}
-
-fn replace(path: &Path, text: &str, permissions: Option<fs::Permissions>) -> io::Result<()> {
-    let mut temporary = path.as_os_str().to_owned();
-    temporary.push(format!(".{}.tmp", std::process::id()));
-    let temporary = PathBuf::from(temporary);
-    let mut options = File::options();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&temporary)?;
-    let result = file
-        .write_all(text.as_bytes())
-        .and_then(|()| match permissions {
-            Some(permissions) => file.set_permissions(permissions),
-            None => Ok(()),
-        })
-        .and_then(|()| fs::rename(&temporary, path));
-    if result.is_err() {
-        let _ = fs::remove_file(&temporary);
-    }
-    result
+    courser_base::replace_file(Path::new(name), text.as_bytes())
 }
 
 /// Parses `set-cookie: name=value; domain=example.org`. Returns `None` for other lines, and `Some(None)` for a
