@@ -3,11 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use courser_http3_tokio::hooks;
-use courser_http3_tokio::{OnInterim, Protocol};
+use courser_http3_tokio::Protocol;
 use courser_quic::{Connection, EarlyData};
 use http::request::Parts;
-use http::{Method, Request, Response, StatusCode, Version};
+use http::{Method, Request, Response, StatusCode, header};
 
 use super::body::{Body, Home};
 use super::coalescing;
@@ -15,9 +14,11 @@ use super::connect::connect;
 use super::core::Core;
 use super::early_data::{is_unfinished, unless_silent, wait_if_unsafe};
 use super::error::{Error, ErrorKind};
+use super::interim::InterimLimit;
 use super::link::{Established, Facts, Link};
 use super::origin::Origin;
 use super::pool::{Dialing, Key};
+use super::received;
 use super::request_body::{Replay, RequestBody};
 use super::request_head;
 use super::second_lane::{Answer, first_answer};
@@ -30,17 +31,17 @@ pub(super) async fn exchange(
 ) -> Result<Response<Body>, Error> {
     let origin = Origin::of(request.uri())?;
     let key = core.key(&origin);
-    let (parts, mut body) = request.into_parts();
+    let (mut parts, mut body) = request.into_parts();
     request_head::check(&parts, &body)?;
     let replay = body.handle();
     let mut timing = Timing::new();
-    let outgoing = Outgoing {
-        core,
-        key: &key,
-        origin: &origin,
-        parts: &parts,
-    };
     loop {
+        let outgoing = Outgoing {
+            core,
+            key: &key,
+            origin: &origin,
+            parts: &parts,
+        };
         let (established, is_reused) = obtain(core, &key, &mut timing).await?;
         let lane = Lane::of(&established, is_reused);
         let (attempt, lane) = outgoing
@@ -54,22 +55,18 @@ pub(super) async fn exchange(
         let early = early.filter(|_| parts.method.is_safe());
         let error = match sent {
             Ok(response) => {
-                core.on_response(&origin, response.headers());
-                // RFC 8470 §5.2: the server requests the request again after the handshake.
-                let early = early.filter(|_| response.status() == StatusCode::TOO_EARLY);
-                if let Some(quic) = early
-                    && timing.retries < core.settings.retries
-                    && let Some(again) = replay.restart()
+                match outgoing
+                    .judge(response, &facts, (early, &replay), &mut timing)
+                    .await
                 {
-                    let _ = quic.authenticated().await;
-                    timing.early_data = Some(EarlyRequest::TooEarly);
-                    body = again;
-                    timing.retries += 1;
-                    continue;
-                }
-                match refused_by(core, &response, &facts, &origin) {
-                    Some(error) => error,
-                    None => return Ok(response),
+                    Judged::Final(response) => return Ok(response),
+                    Judged::Refused(error) => error,
+                    Judged::Again(again) => {
+                        // A server that refused the expectation is asked without it.
+                        parts.headers.remove(header::EXPECT);
+                        body = again;
+                        continue;
+                    }
                 }
             }
             Err(error) => {
@@ -118,6 +115,15 @@ struct Lane {
     early: Option<Connection>,
 }
 
+/// What a response means for its request.
+enum Judged {
+    Final(Response<Body>),
+    /// The request is sent again with this body, because the server asked for that.
+    Again(RequestBody),
+    /// The server does not serve the origin.
+    Refused(Error),
+}
+
 /// The outcome of an attempt to send a request.
 struct Attempt {
     sent: Result<Response<Body>, Error>,
@@ -149,6 +155,46 @@ impl Outgoing<'_> {
     /// §9.2.2).
     fn may_be_duplicated(&self, retries: u32) -> bool {
         self.parts.method.is_idempotent() && retries < self.core.settings.retries
+    }
+
+    /// Processes a response. `early` is the connection if it carried the request in early data.
+    async fn judge(
+        &self,
+        response: Response<Body>,
+        facts: &Facts,
+        (early, replay): (Option<Connection>, &Replay),
+        timing: &mut Timing,
+    ) -> Judged {
+        let status = response.status();
+        // RFC 7838 §6: the alternatives in such a response are not those of the origin.
+        if status != StatusCode::MISDIRECTED_REQUEST {
+            self.core.on_response(self.origin, response.headers());
+        }
+        let may_repeat = timing.retries < self.core.settings.retries;
+        // RFC 8470 §5.2: the server requests the request again after the handshake.
+        if status == StatusCode::TOO_EARLY
+            && may_repeat
+            && let Some(quic) = early
+            && let Some(again) = replay.restart()
+        {
+            let _ = quic.authenticated().await;
+            timing.early_data = Some(EarlyRequest::TooEarly);
+            timing.retries += 1;
+            return Judged::Again(again);
+        }
+        // RFC 9110 §10.1.1.
+        if status == StatusCode::EXPECTATION_FAILED
+            && may_repeat
+            && self.parts.headers.contains_key(header::EXPECT)
+            && let Some(again) = replay.restart()
+        {
+            timing.retries += 1;
+            return Judged::Again(again);
+        }
+        match refused_by(self.core, &response, facts, self.origin) {
+            Some(error) => Judged::Refused(error),
+            None => Judged::Final(response),
+        }
     }
 
     /// Sends the request on the connection of a lane. If its path is silent and the request may be repeated,
@@ -329,18 +375,7 @@ async fn send(
 ) -> Result<Response<Body>, Error> {
     // Extended CONNECT requires a separate connection, and hyper represents it by another type.
     request.extensions_mut().remove::<Protocol>();
-    let on_interim = request.extensions().get::<OnInterim>().cloned();
-    if let (Some(on_interim), Version::HTTP_11 | Version::HTTP_2) =
-        (on_interim, established.facts.version)
-    {
-        hyper::ext::on_informational(&mut request, move |interim| {
-            let mut response = Response::new(());
-            *response.status_mut() = interim.status();
-            *response.version_mut() = interim.version();
-            *response.headers_mut() = interim.headers().clone();
-            hooks::call(&on_interim, response);
-        });
-    }
+    let asked_upgrade = request.headers().contains_key(header::UPGRADE);
     let head = |timing: &mut Timing| timing.first_byte = Some(timing.elapsed());
     let response = match &mut established.link {
         Link::Http3(client) => {
@@ -377,10 +412,15 @@ async fn send(
         Link::Http1(send) => {
             let unsent = |error| Error::of_hyper(error, false).unprocessed(true).stale(true);
             send.ready().await.map_err(unsent)?;
-            let response = send.try_send_request(request).await.map_err(|error| {
-                let is_unsent = error.message().is_some();
-                Error::of_hyper(error.into_error(), false).unprocessed(is_unsent)
-            })?;
+            let limit = InterimLimit::watch(&mut request);
+            let sent = async {
+                send.try_send_request(request).await.map_err(|error| {
+                    let is_unsent = error.message().is_some();
+                    Error::of_hyper(error.into_error(), false).unprocessed(is_unsent)
+                })
+            };
+            // If there is an error, the connection is dropped.
+            let response = limit.guard(sent).await?;
             head(timing);
             let home = Home {
                 pool: Arc::downgrade(&core.pool),
@@ -391,6 +431,8 @@ async fn send(
         }
     };
     let mut response = response;
+    let (version, status) = (response.version(), response.status());
+    received::check(version, status, response.headers(), asked_upgrade)?;
     response.extensions_mut().insert(timing.clone());
     Ok(response)
 }

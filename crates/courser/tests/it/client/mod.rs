@@ -19,6 +19,7 @@ mod pooling;
 mod proxies;
 mod racing;
 mod raw;
+mod received;
 mod redirects;
 mod server;
 mod silence;
