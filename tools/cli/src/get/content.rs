@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use futures_util::stream::try_unfold;
-use http_body::Frame;
+use http_body::{Body as _, Frame};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use tokio::io::AsyncReadExt as _;
@@ -103,7 +103,7 @@ pub(super) fn watched(
         frame
     };
     let body = body.map_frame(count);
-    let Some(rate) = rate else {
+    let Some(rate) = rate.filter(|_| !body.is_end_stream()) else {
         return body.boxed_unsync();
     };
     let pace = Pace::new(rate, Instant::now());

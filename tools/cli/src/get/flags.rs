@@ -202,7 +202,8 @@ fn netrc(request: &RequestArguments) -> Result<Option<NetrcPlan>, Failed> {
         return Ok(None);
     }
     let path = request.netrc_file.clone().unwrap_or_else(Netrc::of_user);
-    let netrc = Netrc::read(&path, is_optional)?;
+    // As in curl, the file of the user need not exist.
+    let netrc = Netrc::read(&path, is_optional || request.netrc_file.is_none())?;
     Ok(Some(NetrcPlan { netrc, is_optional }))
 }
 

@@ -79,7 +79,7 @@ impl Part {
                     let mut piece = Piece {
                         content: read(&path)?,
                         file_name: Some(last_of(&path)),
-                        kind: Some(kind_of(&path).to_owned()),
+                        kind: (path != "-").then(|| kind_of(&path).to_owned()),
                         ..Piece::default()
                     };
                     let after = piece.set_parameters(after, true)?;

@@ -40,7 +40,11 @@ impl Message {
         if let Some(query) = &plan.query {
             target.add_query(query);
         }
-        if let Some(file) = &plan.upload {
+        if let Some(file) = plan
+            .upload
+            .as_ref()
+            .filter(|file| *file != "-" && *file != ".")
+        {
             target.add_file_name(file);
         }
         let uri = target.uri(plan.target.as_deref())?;

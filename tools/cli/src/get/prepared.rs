@@ -134,7 +134,8 @@ fn url_encoded(data: &str) -> Result<String, Failed> {
             (name, content)
         }
     };
-    let encoded = percent_encode(&content);
+    // As in curl, a space in the content becomes a plus.
+    let encoded = percent_encode(&content).replace("%20", "+");
     Ok(if name.is_empty() {
         encoded
     } else {
@@ -171,7 +172,7 @@ mod tests {
                     (UrlEncoded, "plain text"),
                     (Binary, "-x"),
                 ][..],
-                "@b&a=1&c=x%20y&%26&plain%20text&-x",
+                "@b&a=1&c=x+y&%26&plain+text&-x",
             ),
             (&[(Json, "{\"a\":"), (Json, "1}")], "{\"a\":1}"),
             (&[(Json, "1"), (Data, "2")], "1&2"),
@@ -208,7 +209,7 @@ mod tests {
             ..RequestArguments::default()
         };
         let prepared = Prepared::of(&request).expect("a query");
-        assert_eq!(prepared.query.as_deref(), Some("a=b%20c&d e"));
+        assert_eq!(prepared.query.as_deref(), Some("a=b+c&d e"));
     }
 
     #[test]

@@ -258,6 +258,7 @@ fn proxy(connection: &ConnectionArguments) -> Option<Proxy> {
     match connection.proxy.clone().or(socks).as_deref() {
         // As with curl, an empty proxy means a direct connection.
         Some("") => Some(Proxy::Direct),
+        _ if except == "*" => Some(Proxy::Direct),
         Some(url) => {
             let (scheme, place) = url.split_once("://").unwrap_or(("http", url));
             let url = match &connection.proxy_user {
@@ -272,7 +273,6 @@ fn proxy(connection: &ConnectionArguments) -> Option<Proxy> {
             };
             Some(Proxy::Url { url, except })
         }
-        None if except == "*" => Some(Proxy::Direct),
         None => None,
     }
 }

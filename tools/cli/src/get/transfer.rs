@@ -141,7 +141,7 @@ impl Transfer<'_> {
             facts.effective_url = Some(message.effective_url());
             let mut outgoing = message.clone();
             let cookies = &self.context.cookies;
-            cookies.apply(&outgoing.uri, &mut outgoing.headers);
+            cookies.apply(&outgoing.method, &outgoing.uri, &mut outgoing.headers);
             let (interim, response) = self.send(&outgoing, facts).await?;
             let (head, body) = response.into_parts();
             cookies.on_response(&outgoing.uri, &outgoing.headers, &head.headers);
