@@ -118,16 +118,8 @@ impl AltSvcCache {
     /// Replaces the file atomically, in curl's format.
     pub(super) fn save(&self, now: SystemTime, path: &Path) -> Result<(), Error> {
         let text = file::write(now, &self.origins);
-        // Another process may read or write the file at the same time and must find it complete.
-        let mut temporary = path.as_os_str().to_owned();
-        temporary.push(format!(".{}", std::process::id()));
-        std::fs::write(&temporary, text)
-            .and_then(|()| std::fs::rename(&temporary, path))
-            .map_err(|error| {
-                // Fails if the write failed before the file was created.
-                let _ = std::fs::remove_file(&temporary);
-                unusable(path, "write", &error)
-            })
+        courser_base::replace_file(path, text.as_bytes())
+            .map_err(|error| unusable(path, "write", &error))
     }
 
     fn insert(&mut self, now: SystemTime, origin: &Origin, known: Vec<Alternative>) {

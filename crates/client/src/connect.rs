@@ -1,10 +1,11 @@
 //! New connections to an origin: name lookup, the race of attempts, and pooling of the winner.
 
 mod addresses;
+mod interim_frames;
 mod late;
 mod quic;
 mod socks;
-mod tcp;
+pub(super) mod tcp;
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};

@@ -22,6 +22,7 @@ use super::link::Facts;
 use super::origin::Origin;
 use super::pool::{Key, Limits, Pool};
 use super::proxy::{Proxies, Proxy};
+use super::received;
 use super::resolve::Resolve;
 use super::tls::Tls;
 use super::udp_memory::UdpMemory;
@@ -264,8 +265,11 @@ impl Core {
         }
         let values = headers.get_all(http::header::ALT_SVC).into_iter();
         let values = values.filter_map(|value| value.to_str().ok());
-        self.alt_svc()
-            .on_announced(SystemTime::now(), origin, values);
+        // RFC 7838 §3.1: the lifetime began when the response was generated.
+        let age = Duration::from_secs(received::age(headers).min(MAX_AGE));
+        let generated = SystemTime::now().checked_sub(age);
+        let generated = generated.unwrap_or(SystemTime::UNIX_EPOCH);
+        self.alt_svc().on_announced(generated, origin, values);
         self.has_unsaved_alternatives.store(true, Ordering::Relaxed);
     }
 
@@ -311,6 +315,9 @@ impl Core {
         Ok(())
     }
 }
+
+/// The largest age of a response that counts: a year, as no alternative lives as long.
+const MAX_AGE: u64 = 365 * 86_400;
 
 impl Drop for Core {
     fn drop(&mut self) {

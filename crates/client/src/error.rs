@@ -7,6 +7,7 @@ use std::io;
 use courser_http3_tokio as h3;
 use courser_quic::{ConnectionError, HandshakeFailure, HandshakeOffer};
 
+use super::connect::tcp::{MAX_HEADER_SIZE, MAX_HEADERS};
 use super::timing::Timing;
 
 /// The type of source errors and of body errors.
@@ -255,7 +256,13 @@ impl Error {
             _ => ErrorKind::Http3,
         };
         Self::of_late_alert(kind, &error)
-            .unwrap_or_else(|| Self::new(kind, format!("HTTP/3: {error}")))
+            .unwrap_or_else(|| {
+                let limit = match &error {
+                    h3::Error::Fields(_) => header_limit(),
+                    _ => String::new(),
+                };
+                Self::new(kind, format!("HTTP/3: {error}{limit}"))
+            })
             .with_source(error)
             .unprocessed(is_unprocessed)
             .stale(is_stale)
@@ -274,10 +281,7 @@ impl Error {
     /// Creates the error of an HTTP/2 or HTTP/1.1 request that failed before its response.
     pub(super) fn of_hyper(error: hyper::Error, is_http2: bool) -> Self {
         let reset = h2_reason(&error);
-        // RFC 9113 §8.7: REFUSED_STREAM means that the request was not processed.
-        let is_refused = reset
-            .as_deref()
-            .is_some_and(|reason| reason.contains("refused"));
+        let is_refused = is_unprocessed_h2(&error);
         let is_stale = error.is_closed() || error.is_incomplete_message() || is_io(&error);
         let (kind, text) = if error.is_user() {
             match error.source().and_then(StdError::source).or(error.source()) {
@@ -286,7 +290,18 @@ impl Error {
             }
         } else if is_http2 && !is_io(&error) {
             let reason = reset.unwrap_or_else(|| chain(&error));
-            (ErrorKind::Http2, format!("HTTP/2: {reason}"))
+            let limit = if is_local_reset(&error) {
+                header_limit()
+            } else {
+                String::new()
+            };
+            (ErrorKind::Http2, format!("HTTP/2: {reason}{limit}"))
+        } else if error.is_parse_too_large() {
+            let text = format!(
+                "the header section of the response has more than {} KiB or more than {MAX_HEADERS} fields",
+                MAX_HEADER_SIZE / 1024
+            );
+            (ErrorKind::Protocol, text)
         } else if error.is_incomplete_message() {
             let text = "the server closed the connection without a response";
             (ErrorKind::Empty, text.to_owned())
@@ -370,6 +385,34 @@ fn is_early_end(error: &hyper::Error) -> bool {
 }
 
 /// Returns the reason of the HTTP/2 implementation as text, because its type is private.
+/// Returns true if the server reported that it did not process the request: with REFUSED_STREAM (RFC 9113 §8.7),
+/// or with a GOAWAY without an error, whose last stream precedes that of the request (§6.8).
+fn is_unprocessed_h2(error: &hyper::Error) -> bool {
+    let error = error.source().and_then(|it| it.downcast_ref::<h2::Error>());
+    error.is_some_and(|error| {
+        let reason = error.reason();
+        error.is_remote()
+            && (error.is_reset() && reason == Some(h2::Reason::REFUSED_STREAM)
+                || error.is_go_away() && reason == Some(h2::Reason::NO_ERROR))
+    })
+}
+
+/// Returns true if the client reset a stream because of its response. The library reports a header section that
+/// is too large in the same way as other violations.
+fn is_local_reset(error: &hyper::Error) -> bool {
+    let error = error.source().and_then(|it| it.downcast_ref::<h2::Error>());
+    error.is_some_and(|error| {
+        error.is_library() && error.is_reset() && error.reason() == Some(h2::Reason::PROTOCOL_ERROR)
+    })
+}
+
+fn header_limit() -> String {
+    format!(
+        " (the response is malformed, or its header section exceeds the limit of {} KiB)",
+        MAX_HEADER_SIZE / 1024
+    )
+}
+
 fn h2_reason(error: &hyper::Error) -> Option<String> {
     let cause = error.source()?;
     (cause.downcast_ref::<io::Error>().is_none()).then(|| cause.to_string())

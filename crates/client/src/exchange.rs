@@ -3,12 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use courser_http3_tokio::hooks;
-use courser_http3_tokio::{OnInterim, Protocol};
+use courser_http3_tokio::Protocol;
 use courser_quic::{Connection, EarlyData};
-use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
-use http::{Method, Request, Response, StatusCode, Uri, Version};
+use http::{Method, Request, Response, StatusCode, header};
 
 use super::body::{Body, Home};
 use super::coalescing;
@@ -16,10 +14,13 @@ use super::connect::connect;
 use super::core::Core;
 use super::early_data::{is_unfinished, unless_silent, wait_if_unsafe};
 use super::error::{Error, ErrorKind};
-use super::link::{Established, Facts, Link, Proxied};
+use super::interim::InterimLimit;
+use super::link::{Established, Facts, Link};
 use super::origin::Origin;
 use super::pool::{Dialing, Key};
+use super::received;
 use super::request_body::{Replay, RequestBody};
+use super::request_head;
 use super::second_lane::{Answer, first_answer};
 use super::timing::{EarlyRequest, Timing};
 
@@ -30,16 +31,17 @@ pub(super) async fn exchange(
 ) -> Result<Response<Body>, Error> {
     let origin = Origin::of(request.uri())?;
     let key = core.key(&origin);
-    let (parts, mut body) = request.into_parts();
+    let (mut parts, mut body) = request.into_parts();
+    request_head::check(&parts, &body)?;
     let replay = body.handle();
     let mut timing = Timing::new();
-    let outgoing = Outgoing {
-        core,
-        key: &key,
-        origin: &origin,
-        parts: &parts,
-    };
     loop {
+        let outgoing = Outgoing {
+            core,
+            key: &key,
+            origin: &origin,
+            parts: &parts,
+        };
         let (established, is_reused) = obtain(core, &key, &mut timing).await?;
         let lane = Lane::of(&established, is_reused);
         let (attempt, lane) = outgoing
@@ -53,22 +55,18 @@ pub(super) async fn exchange(
         let early = early.filter(|_| parts.method.is_safe());
         let error = match sent {
             Ok(response) => {
-                core.on_response(&origin, response.headers());
-                // RFC 8470 §5.2: the server requests the request again after the handshake.
-                let early = early.filter(|_| response.status() == StatusCode::TOO_EARLY);
-                if let Some(quic) = early
-                    && timing.retries < core.settings.retries
-                    && let Some(again) = replay.restart()
+                match outgoing
+                    .judge(response, &facts, (early, &replay), &mut timing)
+                    .await
                 {
-                    let _ = quic.authenticated().await;
-                    timing.early_data = Some(EarlyRequest::TooEarly);
-                    body = again;
-                    timing.retries += 1;
-                    continue;
-                }
-                match refused_by(core, &response, &facts, &origin) {
-                    Some(error) => error,
-                    None => return Ok(response),
+                    Judged::Final(response) => return Ok(response),
+                    Judged::Refused(error) => error,
+                    Judged::Again(again) => {
+                        // A server that refused the expectation is asked without it.
+                        parts.headers.remove(header::EXPECT);
+                        body = again;
+                        continue;
+                    }
                 }
             }
             Err(error) => {
@@ -117,6 +115,15 @@ struct Lane {
     early: Option<Connection>,
 }
 
+/// What a response means for its request.
+enum Judged {
+    Final(Response<Body>),
+    /// The request is sent again with this body, because the server asked for that.
+    Again(RequestBody),
+    /// The server does not serve the origin.
+    Refused(Error),
+}
+
 /// The outcome of an attempt to send a request.
 struct Attempt {
     sent: Result<Response<Body>, Error>,
@@ -148,6 +155,46 @@ impl Outgoing<'_> {
     /// §9.2.2).
     fn may_be_duplicated(&self, retries: u32) -> bool {
         self.parts.method.is_idempotent() && retries < self.core.settings.retries
+    }
+
+    /// Processes a response. `early` is the connection if it carried the request in early data.
+    async fn judge(
+        &self,
+        response: Response<Body>,
+        facts: &Facts,
+        (early, replay): (Option<Connection>, &Replay),
+        timing: &mut Timing,
+    ) -> Judged {
+        let status = response.status();
+        // RFC 7838 §6: the alternatives in such a response are not those of the origin.
+        if status != StatusCode::MISDIRECTED_REQUEST {
+            self.core.on_response(self.origin, response.headers());
+        }
+        let may_repeat = timing.retries < self.core.settings.retries;
+        // RFC 8470 §5.2: the server requests the request again after the handshake.
+        if status == StatusCode::TOO_EARLY
+            && may_repeat
+            && let Some(quic) = early
+            && let Some(again) = replay.restart()
+        {
+            let _ = quic.authenticated().await;
+            timing.early_data = Some(EarlyRequest::TooEarly);
+            timing.retries += 1;
+            return Judged::Again(again);
+        }
+        // RFC 9110 §10.1.1.
+        if status == StatusCode::EXPECTATION_FAILED
+            && may_repeat
+            && self.parts.headers.contains_key(header::EXPECT)
+            && let Some(again) = replay.restart()
+        {
+            timing.retries += 1;
+            return Judged::Again(again);
+        }
+        match refused_by(self.core, &response, facts, self.origin) {
+            Some(error) => Judged::Refused(error),
+            None => Judged::Final(response),
+        }
     }
 
     /// Sends the request on the connection of a lane. If its path is silent and the request may be repeated,
@@ -194,7 +241,7 @@ impl Outgoing<'_> {
         facts.add_to(timing, lane.is_reused);
         timing.request_started = Some(timing.elapsed());
         let sent = async {
-            let head = header_for(self.parts, self.origin, facts)?;
+            let head = request_head::header_for(self.parts, &body, self.origin, facts)?;
             let request = Request::from_parts(head, body);
             send(core, self.key, established, request, timing).await
         };
@@ -319,67 +366,6 @@ fn refused_by(
     Some(Error::new(ErrorKind::Protocol, text).unprocessed(true))
 }
 
-/// Returns the header section of a request in the form that the connection requires.
-fn header_for(parts: &Parts, origin: &Origin, facts: &Facts) -> Result<Parts, Error> {
-    let mut parts = parts.clone();
-    parts.version = facts.version;
-    if let Some(alternative) = &facts.alternative
-        && let Ok(value) = HeaderValue::from_str(alternative)
-    {
-        parts.headers.insert(ALT_USED, value);
-    }
-    let authority = authority_of(&parts.uri, origin);
-    let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
-    let wrong = |error: http::Error| Error::new(ErrorKind::Url, format!("not a URL: {error}"));
-    if facts.version == Version::HTTP_11 {
-        if !parts.headers.contains_key(header::HOST) {
-            let host = HeaderValue::from_str(&authority)
-                .map_err(|error| Error::new(ErrorKind::Url, format!("not a host: {error}")))?;
-            parts.headers.insert(header::HOST, host);
-        }
-        parts.uri = match &facts.proxy {
-            Proxied::Visible(authorization) => {
-                if let Some(authorization) = authorization {
-                    let name = header::PROXY_AUTHORIZATION;
-                    parts.headers.insert(name, authorization.clone());
-                }
-                Uri::builder()
-                    .scheme("http")
-                    .authority(authority)
-                    .path_and_query(path)
-                    .build()
-                    .map_err(wrong)?
-            }
-            _ => Uri::builder().path_and_query(path).build().map_err(wrong)?,
-        };
-        return Ok(parts);
-    }
-    for name in CONNECTION_SPECIFIC {
-        parts.headers.remove(name);
-    }
-    // A `host` field that the user has set replaces the authority (RFC 9113 §8.3.1).
-    let host = parts.headers.remove(header::HOST);
-    let host = host.and_then(|host| host.to_str().map(str::to_owned).ok());
-    parts.uri = Uri::builder()
-        .scheme("https")
-        .authority(host.unwrap_or(authority))
-        .path_and_query(path)
-        .build()
-        .map_err(wrong)?;
-    Ok(parts)
-}
-
-/// Returns host and port as in the URL, without credentials and the default port.
-fn authority_of(uri: &Uri, origin: &Origin) -> String {
-    let host = uri.host().unwrap_or_else(|| origin.host());
-    let default = if origin.is_secure() { 443 } else { 80 };
-    if origin.port() == default {
-        host.to_owned()
-    } else {
-        format!("{host}:{}", origin.port())
-    }
-}
-
 async fn send(
     core: &Arc<Core>,
     key: &Key,
@@ -389,18 +375,7 @@ async fn send(
 ) -> Result<Response<Body>, Error> {
     // Extended CONNECT requires a separate connection, and hyper represents it by another type.
     request.extensions_mut().remove::<Protocol>();
-    let on_interim = request.extensions().get::<OnInterim>().cloned();
-    if let (Some(on_interim), Version::HTTP_11 | Version::HTTP_2) =
-        (on_interim, established.facts.version)
-    {
-        hyper::ext::on_informational(&mut request, move |interim| {
-            let mut response = Response::new(());
-            *response.status_mut() = interim.status();
-            *response.version_mut() = interim.version();
-            *response.headers_mut() = interim.headers().clone();
-            hooks::call(&on_interim, response);
-        });
-    }
+    let asked_upgrade = request.headers().contains_key(header::UPGRADE);
     let head = |timing: &mut Timing| timing.first_byte = Some(timing.elapsed());
     let response = match &mut established.link {
         Link::Http3(client) => {
@@ -437,10 +412,15 @@ async fn send(
         Link::Http1(send) => {
             let unsent = |error| Error::of_hyper(error, false).unprocessed(true).stale(true);
             send.ready().await.map_err(unsent)?;
-            let response = send.try_send_request(request).await.map_err(|error| {
-                let is_unsent = error.message().is_some();
-                Error::of_hyper(error.into_error(), false).unprocessed(is_unsent)
-            })?;
+            let limit = InterimLimit::watch(&mut request);
+            let sent = async {
+                send.try_send_request(request).await.map_err(|error| {
+                    let is_unsent = error.message().is_some();
+                    Error::of_hyper(error.into_error(), false).unprocessed(is_unsent)
+                })
+            };
+            // If there is an error, the connection is dropped.
+            let response = limit.guard(sent).await?;
             head(timing);
             let home = Home {
                 pool: Arc::downgrade(&core.pool),
@@ -451,31 +431,8 @@ async fn send(
         }
     };
     let mut response = response;
+    let (version, status) = (response.version(), response.status());
+    received::check(version, status, response.headers(), asked_upgrade)?;
     response.extensions_mut().insert(timing.clone());
     Ok(response)
 }
-
-/// Requests content codings that the client can decode, unless the request has its own preference or is for a
-/// range, because part of compressed content cannot be decoded.
-pub(super) fn request_codings(headers: &mut HeaderMap) {
-    if !headers.contains_key(header::ACCEPT_ENCODING) && !headers.contains_key(header::RANGE) {
-        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(CODINGS));
-    }
-}
-
-/// The content codings that this build can decode, in order of preference.
-const CODINGS: &str = match (cfg!(feature = "zstd"), cfg!(feature = "brotli")) {
-    (true, true) => "zstd, br, gzip, deflate",
-    (true, false) => "zstd, gzip, deflate",
-    (false, true) => "br, gzip, deflate",
-    (false, false) => "gzip, deflate",
-};
-const ALT_USED: HeaderName = HeaderName::from_static("alt-used");
-/// Connection-specific fields, which are malformed beyond HTTP/1.1 (RFC 9113 §8.2.2, RFC 9114 §4.2).
-const CONNECTION_SPECIFIC: [HeaderName; 5] = [
-    header::CONNECTION,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-    header::TRANSFER_ENCODING,
-    header::UPGRADE,
-];

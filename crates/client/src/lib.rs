@@ -41,14 +41,17 @@ mod endpoints;
 mod error;
 mod exchange;
 mod family;
+mod interim;
 mod link;
 mod origin;
 mod pool;
 mod preparation;
 mod proxy;
 mod race;
+mod received;
 mod redirect;
 mod request_body;
+mod request_head;
 mod resolve;
 mod second_lane;
 mod serves;
@@ -244,7 +247,7 @@ impl Client {
     async fn follow(&self, request: Request<RequestBody>) -> Result<Response<Body>, Error> {
         let (mut parts, mut body) = request.into_parts();
         if self.0.settings.decompresses {
-            exchange::request_codings(&mut parts.headers);
+            request_head::request_codings(&mut parts.headers);
         }
         if let Some(name) = &self.0.settings.user_agent
             && !parts.headers.contains_key(header::USER_AGENT)

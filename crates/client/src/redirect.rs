@@ -70,6 +70,13 @@ impl Redirect {
                 headers.remove(name);
             }
         }
+        // RFC 9110 §10.1.3: a page that was read over TLS is not named in a request without TLS.
+        let is_secret = headers
+            .get(header::REFERER)
+            .is_some_and(|referer| referer.as_bytes().starts_with(b"https:"));
+        if is_secret && self.uri.scheme_str() == Some("http") {
+            headers.remove(header::REFERER);
+        }
         // Derived from the target again.
         headers.remove(header::HOST);
     }
@@ -103,11 +110,17 @@ const CREDENTIALS: [HeaderName; 3] = [
     header::PROXY_AUTHORIZATION,
 ];
 /// Fields that describe a body that is not sent again.
-const DESCRIBING: [HeaderName; 6] = [
+const DESCRIBING: [HeaderName; 12] = [
     header::CONTENT_TYPE,
     header::CONTENT_LENGTH,
     header::CONTENT_ENCODING,
     header::CONTENT_LANGUAGE,
+    header::CONTENT_LOCATION,
+    header::CONTENT_RANGE,
+    header::LAST_MODIFIED,
+    HeaderName::from_static("content-digest"),
+    HeaderName::from_static("digest"),
+    HeaderName::from_static("repr-digest"),
     header::TRANSFER_ENCODING,
     header::EXPECT,
 ];
@@ -186,6 +199,30 @@ mod tests {
                 "{location}"
             );
             assert!(headers.contains_key(header::ACCEPT), "{location}");
+        }
+    }
+
+    #[test]
+    fn fields_of_dropped_content_are_dropped() {
+        for status in [302, 303, 307] {
+            let found = redirect(&Method::POST, status, "/x").expect("a redirect");
+            let mut headers = HeaderMap::new();
+            for name in DESCRIBING {
+                headers.insert(name, "x".parse().expect("a value"));
+            }
+            found.clean(&mut headers);
+            assert_eq!(headers.is_empty(), status != 307, "{status}");
+        }
+    }
+
+    #[test]
+    fn secure_pages_are_not_named_to_insecure_targets() {
+        for (location, stays) in [("http://a.test/", false), ("https://a.test/", true)] {
+            let found = redirect(&Method::GET, 302, location).expect("a redirect");
+            let mut headers = HeaderMap::new();
+            headers.insert(header::REFERER, "https://b.test/".parse().expect("a value"));
+            found.clean(&mut headers);
+            assert_eq!(headers.contains_key(header::REFERER), stays, "{location}");
         }
     }
 

@@ -6,11 +6,11 @@
 use std::collections::VecDeque;
 use std::fmt::{self, Write as _};
 use std::fs::{self, File, Metadata};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use courser_base::Mutex;
+use courser_base::{Mutex, replace_file};
 use courser_quic::TokenStore;
 
 /// A token store in a file, with which later processes save a round trip to servers that validate addresses (RFC
@@ -108,7 +108,7 @@ impl FileTokenStore {
         if !tokens.is_changed {
             return Ok(());
         }
-        replace(&self.path, &format(&tokens.all))?;
+        replace_file(&self.path, format(&tokens.all).as_bytes())?;
         tokens.is_changed = false;
         Ok(())
     }
@@ -239,47 +239,6 @@ fn parse_hex(text: &str) -> Option<Bytes> {
     (0..text.len()).step_by(2).map(byte).collect()
 }
 
-/// Follows symbolic links, so that they are not replaced. The target need not exist.
-fn resolve_links(path: &Path) -> PathBuf {
-    let mut path = path.to_owned();
-    for _ in 0..MAX_LINKS {
-        let Ok(target) = fs::read_link(&path) else {
-            break;
-        };
-        // A relative target is relative to the folder of the link.
-        path = path.parent().unwrap_or(Path::new("")).join(target);
-    }
-    fs::canonicalize(&path).unwrap_or(path)
-}
-
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let path = resolve_links(path);
-    let mut temporary = path.as_os_str().to_owned();
-    temporary.push(format!(".{}.tmp", std::process::id()));
-    let temporary = PathBuf::from(temporary);
-    let mut options = File::options();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let opened = options.open(&temporary).or_else(|error| {
-        if error.kind() != io::ErrorKind::AlreadyExists {
-            return Err(error);
-        }
-        // A file that a process with the same ID left behind.
-        fs::remove_file(&temporary)?;
-        options.open(&temporary)
-    });
-    let mut file = opened?;
-    let written = file.write_all(text.as_bytes());
-    // Synchronized first: after a loss of power, the name must not refer to a file without its content.
-    let written = written.and_then(|()| file.sync_all());
-    let result = written.and_then(|()| fs::rename(&temporary, &path));
-    if result.is_err() {
-        let _ = fs::remove_file(&temporary);
-    }
-    result
-}
-
 impl TokenFileError {
     /// Returns the reason why the file cannot be used.
     pub fn reason(&self) -> &TokenFileReason {
@@ -322,8 +281,6 @@ const MAX_TOKENS: usize = 256;
 /// bytes of a DNS name and those of `:65535#quic-v2`.
 const MAX_TOKENS_OF_SERVER: usize = 2;
 const MAX_NAME: usize = 269;
-/// Largest number of links that are followed, as in Linux.
-const MAX_LINKS: usize = 40;
 /// Largest size of a token in bytes (limit K243).
 const MAX_TOKEN: usize = 512;
 

@@ -39,10 +39,10 @@ impl FieldLimits {
     };
     /// Default limits of a client for responses.
     pub const RESPONSE: Self = Self {
-        size: 64 * 1024,
-        lines: 1024,
+        size: 300 * 1024,
+        lines: 2048,
         name: 256,
-        value: 64 * 1024,
+        value: 300 * 1024,
     };
 
     /// Returns the longest encoded section that is decoded. A section within the limits is longer only because

@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -279,10 +280,24 @@ complete measurement, 1 for a failure and 2 for invalid arguments.";
 /// Parses the command line. Errors were printed already.
 pub(crate) fn parse() -> Result<Arguments, ExitCode> {
     let words = std::env::args_os().collect();
-    let words = crate::get::config::expand(words, &Arguments::command()).map_err(|failed| {
+    let lines = crate::get::words::command_lines(words, &Arguments::command());
+    let lines = lines.map_err(|failed| {
         eprintln!("courser: {failed}");
         ExitCode::from(failed.code)
     })?;
+    let mut lines = lines.into_iter();
+    let mut first = parse_line(lines.next().unwrap_or_default())?;
+    for line in lines {
+        if let (Some(Command::Get(first)), Some(Command::Get(next))) =
+            (&mut first.command, parse_line(line)?.command)
+        {
+            first.next.push(*next);
+        }
+    }
+    Ok(first)
+}
+
+fn parse_line(words: Vec<OsString>) -> Result<Arguments, ExitCode> {
     Arguments::try_parse_from(words).map_err(|error| {
         let shown = matches!(
             error.kind(),

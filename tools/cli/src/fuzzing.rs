@@ -41,7 +41,7 @@ pub fn cookies(text: &str) -> String {
 pub fn get_config(text: &str) -> Result<(), String> {
     let command = Arguments::command();
     let get = command.find_subcommand("get").ok_or("no such command")?;
-    let words = crate::get::config::parse("file", text, get).map_err(|it| it.to_string())?;
+    let words = crate::get::words::of_file("file", text, get).map_err(|it| it.to_string())?;
     let start = ["courser", "get"].map(OsString::from);
     // Errors of clap are formatted elsewhere.
     let _ = Arguments::try_parse_from(start.into_iter().chain(words));

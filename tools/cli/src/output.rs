@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use courser_measure::printable;
 use indicatif::{ProgressBar, ProgressStyle};
 
 pub(crate) use courser_units::{binary_size, per_second, rate, size, three_digits, to_f64};
@@ -11,9 +12,9 @@ pub(crate) fn line(text: impl AsRef<str>) {
     let _ = writeln!(std::io::stdout(), "{}", text.as_ref());
 }
 
-/// Writes a remark to standard error.
+/// Writes a remark of one line to standard error. It may contain text of a server.
 pub(crate) fn note(text: impl AsRef<str>) {
-    let _ = writeln!(std::io::stderr(), "courser: {}", text.as_ref());
+    let _ = writeln!(std::io::stderr(), "courser: {}", printable(text.as_ref()));
 }
 
 /// The console of `courser qlog`: its lines and remarks go to the standard streams.

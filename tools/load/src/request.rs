@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use courser_measure::Failure;
-use http::header::{HOST, USER_AGENT};
+use http::header::{CONNECTION, HOST, USER_AGENT};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 use http_body_util::Full;
@@ -58,6 +58,11 @@ pub struct Requests {
 }
 
 impl Requests {
+    /// Returns true if the requests ask HTTP/1.1 servers to close the connection.
+    pub fn closes(&self) -> bool {
+        self.headers_with_host.contains_key(CONNECTION)
+    }
+
     /// Returns the method of all requests.
     pub fn method(&self) -> &Method {
         &self.method
@@ -74,7 +79,12 @@ impl Requests {
         pattern: Option<Pattern>,
     ) -> Result<Self, Failure> {
         let mut headers = HeaderMap::new();
+        let mut closes = false;
         for (name, value) in parts.headers {
+            if is_close(&name, &value) {
+                closes = true;
+                continue;
+            }
             if CONNECTION_FIELDS.contains(&name) {
                 return Err(Failure::new(format!(
                     "the field '{name}' belongs to the connection and cannot be set"
@@ -100,6 +110,9 @@ impl Requests {
         headers_with_host.insert(HOST, host);
         for (name, value) in &headers {
             headers_with_host.append(name, value.clone());
+        }
+        if closes {
+            headers_with_host.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         let default = match parts.body {
             Some(_) => Method::POST,
@@ -134,6 +147,11 @@ impl Requests {
     }
 }
 
+/// Returns true for `connection: close`, which is sent over HTTP/1.1 only.
+fn is_close(name: &HeaderName, value: &HeaderValue) -> bool {
+    *name == CONNECTION && value.as_bytes().eq_ignore_ascii_case(b"close")
+}
+
 fn host_of(urls: &[Uri]) -> HeaderValue {
     let authority = urls.first().and_then(Uri::authority);
     let text = authority.map_or("", |authority| authority.as_str());
@@ -165,7 +183,7 @@ fn origin_form(url: &Uri) -> Uri {
 
 /// Fields that delimit messages or control connections (RFC 9113 §8.2.2, RFC 9114 §4.2).
 const CONNECTION_FIELDS: [HeaderName; 5] = [
-    http::header::CONNECTION,
+    CONNECTION,
     http::header::TRANSFER_ENCODING,
     http::header::CONTENT_LENGTH,
     http::header::UPGRADE,
@@ -262,8 +280,16 @@ mod tests {
     }
 
     #[test]
+    fn connection_close_is_sent_over_http1_only() {
+        let requests = requests(&["https://x/"], &[("connection", "Close")]).expect("allowed");
+        assert!(requests.closes());
+        let has = |version| requests.get(0, version).headers().contains_key(CONNECTION);
+        assert!(has(HttpVersion::Http1) && !has(HttpVersion::Http2) && !has(HttpVersion::Http3));
+    }
+
+    #[test]
     fn fields_of_the_connection_are_refused() {
-        let error = requests(&["https://x/"], &[("connection", "close")]).expect_err("refused");
+        let error = requests(&["https://x/"], &[("connection", "upgrade")]).expect_err("refused");
         assert!(
             error.to_string().contains("belongs to the connection"),
             "{error}"

@@ -29,11 +29,20 @@ pub enum Cause {
     Listen(io::ErrorKind),
 }
 
-/// Replaces each control character in text from a peer by `?`, so that the peer cannot control the
-/// terminal.
+/// Replaces each control character and each override of the writing direction in text from a peer by `?`, so
+/// that the peer can neither control the terminal nor change the order of what is displayed.
 pub fn printable(text: &str) -> String {
-    let visible = |c: char| if c.is_control() { '?' } else { c };
+    let visible = |c: char| if is_active(c) { '?' } else { c };
     text.chars().map(visible).collect()
+}
+
+/// Returns true for C0 and C1 controls, marks and overrides of the writing direction, and separators of lines.
+fn is_active(c: char) -> bool {
+    let is_direction = matches!(
+        c,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    );
+    c.is_control() || is_direction || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
 impl Failure {
@@ -141,6 +150,10 @@ mod tests {
     fn control_characters_do_not_reach_the_terminal() {
         let text = "a\u{1b}[2Jb\u{7f}c\u{9b}d\0é";
         assert_eq!(printable(text), "a?[2Jb?c?d?é");
+        assert_eq!(
+            printable("x\u{202e}gnp.exe\u{2069}\u{200f}\u{2028}y"),
+            "x?gnp.exe???y"
+        );
         assert_eq!(Failure::new(text).to_string(), "a?[2Jb?c?d?é");
     }
 }

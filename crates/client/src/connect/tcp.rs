@@ -26,6 +26,7 @@ use super::super::origin::Origin;
 use super::super::pool::Key;
 use super::super::serves::Serves;
 use super::super::timing::TlsSummary;
+use super::interim_frames::InterimFrames;
 use super::socks::Socks;
 
 /// A bidirectional byte stream with or without TLS, direct or through a proxy.
@@ -140,7 +141,7 @@ async fn secure<S: Stream>(
 async fn http2_link(stream: BoxedStream, mut facts: Facts) -> Result<Established, Error> {
     facts.version = Version::HTTP_2;
     let (send, connection) = http2_builder()
-        .handshake(TokioIo::new(stream))
+        .handshake(TokioIo::new(InterimFrames::new(stream)))
         .await
         .map_err(|error| Error::of_hyper(error, true))?;
     // Its errors are reported to the tasks that wait for responses.
@@ -158,13 +159,19 @@ fn http2_builder() -> http2::Builder<TokioExecutor> {
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder
         .timer(TokioTimer::new())
+        .max_header_list_size(MAX_HEADER_SIZE)
         .initial_stream_window_size(HTTP2_STREAM_WINDOW)
         .initial_connection_window_size(HTTP2_CONNECTION_WINDOW);
     builder
 }
 
 async fn http1_link(stream: BoxedStream, facts: Facts) -> Result<Established, Error> {
-    let (send, connection) = http1::handshake(TokioIo::new(stream))
+    let (send, connection) = http1::Builder::new()
+        .max_headers(MAX_HEADERS)
+        .max_header_size(MAX_HEADER_SIZE as usize)
+        // RFC 9112 §5.2.
+        .allow_obsolete_multiline_headers_in_responses(true)
+        .handshake(TokioIo::new(stream))
         .await
         .map_err(|error| Error::of_hyper(error, false))?;
     tokio::spawn(async move { drop(connection.await) });
@@ -247,6 +254,10 @@ async fn tunnel(
     Ok(Box::new(TokioIo::new(upgraded)))
 }
 
+/// Size of the header section of a response (limit K382), as over HTTP/3 (limit K24).
+pub(in super::super) const MAX_HEADER_SIZE: u32 = 300 * 1024;
+/// Number of fields of a response over HTTP/1.1 (limit K382), as over HTTP/3 (limit K24).
+pub(in super::super) const MAX_HEADERS: usize = 2048;
 /// Default port of SOCKS proxies (RFC 1928 §3).
 const SOCKS_PORT: u16 = 1080;
 /// Receive window of a response over HTTP/2 (limit K295).

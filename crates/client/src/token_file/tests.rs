@@ -21,7 +21,7 @@ impl Folder {
 
     /// Writes a file that only its owner can read.
     fn write(&self, text: &str) -> PathBuf {
-        replace(&self.file(), text).expect("a file");
+        replace_file(&self.file(), text.as_bytes()).expect("a file");
         self.file()
     }
 }

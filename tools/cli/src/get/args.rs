@@ -7,6 +7,9 @@ use clap::{ArgAction, Args, ValueEnum};
 use courser::QuicVersion;
 use courser_units::{parse_duration, parse_quantity};
 
+use super::content_flags::ContentFlags;
+use super::speed::{parse_rate, parse_speed};
+
 #[derive(Args, Debug, Clone, Default)]
 #[command(
     // As in curl, the last occurrence of a flag wins.
@@ -18,7 +21,7 @@ pub(crate) struct Arguments {
     /// URL to transfer; {a,b} and [1-9] expand to several
     ///
     /// Ranges may have leading zeros and a step, [01-20:2], or letters, [a-z].
-    #[arg(value_name = "URL", required_unless_present = "more_urls")]
+    #[arg(value_name = "URL")]
     pub(crate) urls: Vec<String>,
     /// Same as URL; repeatable
     #[arg(long = "url", value_name = "URL")]
@@ -38,6 +41,9 @@ pub(crate) struct Arguments {
     pub(crate) connection: ConnectionArguments,
     #[command(flatten)]
     pub(crate) transfer: TransferArguments,
+    /// The command lines after --next.
+    #[arg(skip)]
+    pub(crate) next: Vec<Self>,
 }
 
 #[derive(Args, Debug, Clone, Default)]
@@ -52,50 +58,63 @@ pub(crate) struct RequestArguments {
     /// file.
     #[arg(short = 'H', long = "header", value_name = "FIELD")]
     pub(crate) headers: Vec<String>,
-    /// Send data in a POST request; @FILE reads it from a file
-    ///
-    /// Carriage returns and newlines in the file are removed. Several --data are joined with &.
-    #[arg(short, long, visible_alias = "data-ascii", value_name = "DATA")]
-    pub(crate) data: Vec<String>,
-    /// Like --data, without special meaning of @
-    #[arg(long, value_name = "DATA")]
-    pub(crate) data_raw: Vec<String>,
-    /// Like --data, without removing newlines from files
-    #[arg(long, value_name = "DATA")]
-    pub(crate) data_binary: Vec<String>,
-    /// Like --data, percent-encoded
-    ///
-    /// Forms: content, =content, name=content, @FILE, name@FILE.
-    #[arg(long, value_name = "DATA")]
-    pub(crate) data_urlencode: Vec<String>,
-    /// Add a part to a multipart/form-data body
-    ///
-    /// Forms: name=content, name=@FILE (upload), name=<FILE (content from a file). Append ;type= or
-    /// ;filename= to set these.
-    #[arg(short = 'F', long, value_name = "PART", conflicts_with_all = ["data", "data_raw", "data_binary", "data_urlencode"])]
-    pub(crate) form: Vec<String>,
-    /// Like --form, without special meaning of @ and <
-    #[arg(long, value_name = "PART")]
-    pub(crate) form_string: Vec<String>,
+    #[command(flatten)]
+    pub(crate) content: ContentFlags,
+    /// Escape names of --form with backslashes instead of percent signs
+    #[arg(long)]
+    pub(crate) form_escape: bool,
     /// Upload a file with PUT; - for standard input
     #[arg(short = 'T', long, value_name = "FILE")]
     pub(crate) upload_file: Option<String>,
     /// Append --data to the URL as its query and use GET
     #[arg(short = 'G', long)]
     pub(crate) get: bool,
+    /// Append to the query of the URL, with the forms of --data-urlencode
+    #[arg(long, value_name = "DATA")]
+    pub(crate) url_query: Vec<String>,
+    /// Send this target instead of the path and query of the URL; * with -X OPTIONS for the server
+    #[arg(long, value_name = "TARGET")]
+    pub(crate) request_target: Option<String>,
+    /// Do not resolve /./ and /../ in the path of the URL
+    #[arg(long)]
+    pub(crate) path_as_is: bool,
+    /// Scheme of URLs without one: https or http [default: http]
+    #[arg(long, value_name = "SCHEME")]
+    pub(crate) proto_default: Option<String>,
+    /// Allow only these schemes, such as =https or -http
+    ///
+    /// A list of http, https and all. A name with = allows only that one, with - forbids it, and
+    /// with + or nothing allows it.
+    #[arg(long, value_name = "SCHEMES")]
+    pub(crate) proto: Option<String>,
+    /// Like --proto, for redirects
+    #[arg(long, value_name = "SCHEMES")]
+    pub(crate) proto_redir: Option<String>,
     /// Send a HEAD request
     #[arg(short = 'I', long)]
     pub(crate) head: bool,
     /// User name and password for the server
     #[arg(short, long, value_name = "USER:PASSWORD")]
     pub(crate) user: Option<String>,
+    /// Read user name and password from ~/.netrc
+    #[arg(short = 'n', long)]
+    pub(crate) netrc: bool,
+    /// Like --netrc, from this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) netrc_file: Option<PathBuf>,
+    /// Like --netrc, but prefer credentials of the URL and accept that there is no file
+    #[arg(long)]
+    pub(crate) netrc_optional: bool,
     /// Bearer token for the server
     #[arg(long, value_name = "TOKEN", conflicts_with = "user")]
     pub(crate) oauth2_bearer: Option<String>,
     /// Value of the User-Agent field
     #[arg(short = 'A', long, value_name = "NAME")]
     pub(crate) user_agent: Option<String>,
-    /// Value of the Referer field
+    /// Value of the Referer field; ;auto sets it after redirects
+    ///
+    /// With "URL;auto" or ";auto", requests after a redirect name the URL of the request before
+    /// them, without credentials and fragment.
     #[arg(short = 'e', long, value_name = "URL")]
     pub(crate) referer: Option<String>,
     /// Send cookies, "name=value; ...", or read them from a file
@@ -116,6 +135,17 @@ pub(crate) struct RequestArguments {
     /// Request a byte range: 0-499, 500-, -500
     #[arg(short, long, value_name = "RANGE")]
     pub(crate) range: Option<String>,
+    /// Request the content only if it is newer than a date or a file
+    ///
+    /// A dash before the date asks for content that is older.
+    #[arg(short = 'z', long, value_name = "DATE|FILE")]
+    pub(crate) time_cond: Option<String>,
+    /// Write the ETag of the response to a file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) etag_save: Option<PathBuf>,
+    /// Request the content only if its ETag is not the one in this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) etag_compare: Option<PathBuf>,
     /// Request a compressed response and decompress it
     ///
     /// Codings: gzip, deflate, brotli and zstd.
@@ -135,6 +165,20 @@ pub(crate) struct RequestArguments {
     /// Like --location, and send credentials to all hosts
     #[arg(long)]
     pub(crate) location_trusted: bool,
+    /// Do not change POST to GET after a 301 redirect
+    #[arg(long)]
+    pub(crate) post301: bool,
+    /// Do not change POST to GET after a 302 redirect
+    #[arg(long)]
+    pub(crate) post302: bool,
+    /// Do not change POST to GET after a 303 redirect
+    #[arg(long)]
+    pub(crate) post303: bool,
+    /// Read and update this HSTS cache file, in curl's format
+    ///
+    /// Requests to http URLs of hosts in the cache are sent over https (RFC 6797).
+    #[arg(long, value_name = "FILE")]
+    pub(crate) hsts: Option<PathBuf>,
     /// Maximum number of redirects; -1 for no limit
     #[arg(
         long,
@@ -212,7 +256,19 @@ pub(crate) struct OutputArguments {
     pub(crate) timing: bool,
     /// Like --timing, as JSON, one line per transfer
     #[arg(long)]
-    pub(crate) json: bool,
+    pub(crate) timing_json: bool,
+    /// Write messages to a file instead of standard error; - for standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) stderr: Option<PathBuf>,
+    /// Give files the time of the Last-Modified field
+    #[arg(short = 'R', long)]
+    pub(crate) remote_time: bool,
+    /// Remove the output file if the transfer fails
+    #[arg(long, conflicts_with = "continue_at")]
+    pub(crate) remove_on_error: bool,
+    /// Append a number to the name of the output file instead of replacing an existing file
+    #[arg(long)]
+    pub(crate) no_clobber: bool,
     /// Write a qlog trace of every QUIC connection to this directory
     #[arg(long, value_name = "DIR", env = "QLOGDIR", hide_env_values = true)]
     pub(crate) qlog: Option<PathBuf>,
@@ -268,6 +324,9 @@ pub(crate) struct ConnectionArguments {
     /// Trust the CA certificates in this file (PEM), not the system's
     #[arg(long, value_name = "FILE", help_heading = "TLS")]
     pub(crate) cacert: Option<PathBuf>,
+    /// Trust the CA certificates in the files of this directory (PEM), not the system's
+    #[arg(long, value_name = "DIR", help_heading = "TLS")]
+    pub(crate) capath: Option<PathBuf>,
     /// Client certificate (PEM)
     #[arg(
         short = 'E',
@@ -337,6 +396,21 @@ pub(crate) struct ConnectionArguments {
     /// https proxy is verified like a server's.
     #[arg(short = 'x', long, value_name = "URL")]
     pub(crate) proxy: Option<String>,
+    /// User name and password for the proxy
+    #[arg(short = 'U', long, value_name = "USER:PASSWORD")]
+    pub(crate) proxy_user: Option<String>,
+    /// Same as --proxy socks4://HOST
+    #[arg(long, value_name = "HOST")]
+    pub(crate) socks4: Option<String>,
+    /// Same as --proxy socks4a://HOST
+    #[arg(long, value_name = "HOST")]
+    pub(crate) socks4a: Option<String>,
+    /// Same as --proxy socks5://HOST
+    #[arg(long, value_name = "HOST")]
+    pub(crate) socks5: Option<String>,
+    /// Same as --proxy socks5h://HOST
+    #[arg(long, value_name = "HOST")]
+    pub(crate) socks5_hostname: Option<String>,
     /// Hosts to connect to directly, separated by commas; * for all
     #[arg(long, value_name = "HOSTS")]
     pub(crate) noproxy: Option<String>,
@@ -369,6 +443,20 @@ pub(crate) struct TransferArguments {
     /// Reject bodies larger than this
     #[arg(long, value_name = "BYTES", value_parser = parse_quantity)]
     pub(crate) max_filesize: Option<u64>,
+    /// Limit the rate of the transfer in bytes per second, such as 100K
+    ///
+    /// K, M and G are powers of 1024, as in curl.
+    #[arg(long, value_name = "RATE", value_parser = parse_speed)]
+    pub(crate) limit_rate: Option<u64>,
+    /// Fail if the transfer is slower than this for the time of --speed-time
+    #[arg(short = 'Y', long, value_name = "BYTES/S")]
+    pub(crate) speed_limit: Option<u64>,
+    /// Seconds for --speed-limit [default: 30]
+    #[arg(short = 'y', long, value_name = "SECONDS")]
+    pub(crate) speed_time: Option<u64>,
+    /// Start at most this many transfers per time, such as 2/s, 5/m or 100/h
+    #[arg(long, value_name = "N/UNIT", value_parser = parse_rate)]
+    pub(crate) rate: Option<Duration>,
     /// Retry this many times after transient failures
     ///
     /// Transient failures are timeouts and status codes 408, 429, 500, 502, 503 and 504.
@@ -411,8 +499,8 @@ Examples:
       Follow redirects and save the file under its own name
   courser get --http3-only --insecure --timing https://localhost:4433/
       Use HTTP/3 only, accept any certificate and show the duration of each step
-  courser get -d name=value -H 'accept: application/json' https://example.org/form
-      Send a form"
+  courser get --json '{\"name\":\"value\"}' https://example.org/items
+      Send JSON"
     };
 }
 
@@ -428,7 +516,12 @@ Exit codes (those of curl):
   22  status 400 or above, with --fail   95  HTTP/3 error
   23  cannot write                       96  QUIC connection error
   28  timeout                            97  SOCKS proxy error
-  35  TLS handshake failed"
+  35  TLS handshake failed
+
+Further flags of curl:
+  --next begins another set of flags and URLs. --no-FLAG turns a flag without a value off.
+  Flags whose effect is the default are accepted: -N, -#, -q, -a, --basic, --tcp-nodelay,
+  --tlsv1.2, --ssl-reqd, --no-keepalive and others. Flags that are not built are refused."
 );
 
 impl Arguments {

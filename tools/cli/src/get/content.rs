@@ -1,14 +1,17 @@
 //! The content of requests: bytes, files or standard input.
 
 use std::io::Read as _;
+use std::time::Instant;
 
 use bytes::Bytes;
-use http_body::Frame;
+use futures_util::stream::try_unfold;
+use http_body::{Body as _, Frame};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use tokio::io::AsyncReadExt as _;
 
 use super::exit::{Failed, READ_ERROR};
+use super::speed::Pace;
 
 pub(crate) type RequestBody = UnsyncBoxBody<Bytes, std::io::Error>;
 
@@ -89,17 +92,34 @@ pub(super) fn unreadable(path: &str, error: &std::io::Error) -> Failed {
     Failed::new(READ_ERROR, format!("cannot read {path}: {error}"))
 }
 
-/// Calls `on_frame` for each frame of a body that is sent.
-pub(super) fn watched(body: RequestBody, on_frame: impl Fn() + Send + 'static) -> RequestBody {
-    let body = body.map_frame(move |frame| {
-        on_frame();
+/// Calls `on_bytes` with the size of each frame of a body that is sent, and limits its rate.
+pub(super) fn watched(
+    body: RequestBody,
+    rate: Option<u64>,
+    on_bytes: impl Fn(u64) + Send + Sync + 'static,
+) -> RequestBody {
+    let count = move |frame: Frame<Bytes>| {
+        on_bytes(frame.data_ref().map_or(0, Bytes::len) as u64);
         frame
+    };
+    let body = body.map_frame(count);
+    let Some(rate) = rate.filter(|_| !body.is_end_stream()) else {
+        return body.boxed_unsync();
+    };
+    let pace = Pace::new(rate, Instant::now());
+    let frames = try_unfold((body, pace), |(mut body, mut pace)| async move {
+        let Some(frame) = body.frame().await.transpose()? else {
+            return Ok::<_, std::io::Error>(None);
+        };
+        let len = frame.data_ref().map_or(0, Bytes::len);
+        tokio::time::sleep(pace.on_bytes(len, Instant::now())).await;
+        Ok(Some((frame, (body, pace))))
     });
-    body.boxed_unsync()
+    StreamBody::new(Box::pin(frames)).boxed_unsync()
 }
 
 fn stream(source: impl tokio::io::AsyncRead + Send + Unpin + 'static) -> RequestBody {
-    let frames = futures_util::stream::try_unfold(source, |mut source| async move {
+    let frames = try_unfold(source, |mut source| async move {
         let mut chunk = bytes::BytesMut::with_capacity(CHUNK);
         let read = source.read_buf(&mut chunk).await?;
         Ok::<_, std::io::Error>((read > 0).then(|| (Frame::data(chunk.freeze()), source)))

@@ -18,7 +18,7 @@ pub(crate) fn destination(
     if let Some(file) = output.output.get(index) {
         return Ok(match name(file).as_str() {
             "-" => Destination::ForcedStdout,
-            file => Destination::file(&folder, file),
+            file => kept(output, Destination::file(&folder, file)),
         });
     }
     let is_remote = index < output.output.len() + usize::from(output.remote_name);
@@ -26,12 +26,20 @@ pub(crate) fn destination(
         return Ok(Destination::Stdout);
     }
     match (file_name(path), output.remote_header_name) {
-        (Some(last), false) => Ok(Destination::File(folder.join(last))),
+        (Some(last), false) => Ok(kept(output, Destination::File(folder.join(last)))),
         (last, true) => Ok(Destination::Named {
             fallback: last.unwrap_or_default().to_owned(),
             folder,
         }),
         (None, false) => Err(no_name(path)),
+    }
+}
+
+/// Returns a destination that replaces no file, with --no-clobber.
+fn kept(output: &OutputArguments, destination: Destination) -> Destination {
+    match destination {
+        Destination::File(path) if output.no_clobber => Destination::Unclobbered(path),
+        other => other,
     }
 }
 
@@ -50,7 +58,9 @@ impl From<SinkError> for Failed {
             }
             SinkError::Write { error, .. } => match error.kind() {
                 ErrorKind::NotFound => ": use --create-dirs to create its directory",
-                ErrorKind::AlreadyExists => ": --remote-header-name does not overwrite files",
+                ErrorKind::AlreadyExists => {
+                    ": --remote-header-name and --no-clobber do not overwrite files"
+                }
                 _ => "",
             },
         };

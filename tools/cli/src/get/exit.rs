@@ -5,7 +5,7 @@ use std::fmt;
 use courser::HandshakeFailureKind;
 use courser::client::{Error, ErrorKind, HttpVersion};
 
-use courser_measure::ech;
+use courser_measure::{ech, printable};
 
 use crate::handshake::{self, Tool};
 
@@ -21,6 +21,7 @@ impl Failed {
         // Text from a peer or a library may have several lines.
         let text: String = text.into();
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = printable(&text);
         Self { code, text }
     }
 

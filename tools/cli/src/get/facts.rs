@@ -16,6 +16,8 @@ pub(crate) struct Facts {
     pub(crate) number: usize,
     pub(crate) method: Method,
     pub(crate) effective: Option<Uri>,
+    /// The URL of the last request with its fragment.
+    pub(crate) effective_url: Option<String>,
     /// The status and header of the last response.
     pub(crate) response: Option<Parts>,
     /// The times of the last request.

@@ -1,18 +1,24 @@
 //! Converts the flags to the plan of a run.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use courser::client::FileTokenStore;
+use http::header::{self, HeaderName};
 
 use super::args::{Arguments, EarlyDataUse, OutputArguments, RequestArguments, TransferArguments};
+use super::content_flags::{ContentFlag, ContentKind};
 use super::cookie_argument::CookieArgument;
+use super::date;
 use super::destination::destination;
-use super::exit::{FAILED_INIT, Failed, URL_MALFORMED};
+use super::exit::{FAILED_INIT, Failed, UNSUPPORTED_PROTOCOL, URL_MALFORMED};
+use super::netrc::Netrc;
 use super::plan::{
-    CookiePlan, Job, Plan, Refused, RequestPlan, ResponsePlan, ResumeAt, RetryPlan, StepReport,
-    TokenFile, TransferPlan, Verbosity,
+    CookiePlan, Job, NetrcPlan, Plan, Refused, RequestPlan, ResponsePlan, ResumeAt, RetryPlan,
+    StepReport, TokenFile, TransferPlan, Verbosity,
 };
 use super::prepared::Prepared;
+use super::protocols::Protocols;
+use super::speed::SlowLimit;
 use super::zones::Zones;
 use super::{setup, write_out};
 use crate::transfer::{ExpandedUrl, expand_url};
@@ -27,6 +33,9 @@ pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failed> {
         transfer,
         ..
     } = arguments;
+    if arguments.all_urls().next().is_none() {
+        return Err(Failed::new(FAILED_INIT, no_url(request)));
+    }
     let mut zones = Zones::default();
     let jobs = jobs(arguments, &mut zones)?;
     let write_out = output.write_out.as_deref().map(write_out::load);
@@ -47,15 +56,19 @@ pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failed> {
         dump: output.dump_header.clone(),
         parallel: transfer.parallel.then_some(transfer.parallel_max),
         stops_at_failure: transfer.fail_early,
+        interval: transfer.rate,
+        hsts: request.hsts.clone(),
         transfer: TransferPlan {
-            request: request_plan(request, content, if is_quic { "https" } else { "http" }),
+            request: request_plan(request, content, if is_quic { "https" } else { "http" })?,
             response: response(arguments)?,
             retries: retries(transfer),
             max_time: transfer.max_time,
+            max_rate: transfer.limit_rate.filter(|rate| *rate > 0),
+            slow_limit: slow_limit(transfer),
             verbosity: verbosity(output),
             offers_ech: ech.is_some_and(|value| value != "false"),
             write_out,
-            steps: match (output.timing, output.json) {
+            steps: match (output.timing, output.timing_json) {
                 (_, true) => Some(StepReport::Json),
                 (true, false) => Some(StepReport::Text),
                 (false, false) => None,
@@ -120,13 +133,29 @@ fn request_plan(
     request: &RequestArguments,
     content: Prepared,
     scheme: &'static str,
-) -> RequestPlan {
+) -> Result<RequestPlan, Failed> {
+    let scheme = match request.proto_default.as_deref() {
+        None => scheme,
+        Some("https") => "https",
+        Some("http") => "http",
+        Some(other) => {
+            let text = format!("--proto-default '{other}' is not supported: use https or http");
+            return Err(Failed::new(UNSUPPORTED_PROTOCOL, text));
+        }
+    };
+    let (referer, has_auto_referer) = match request.referer.as_deref() {
+        Some(referer) => match referer.strip_suffix(";auto") {
+            Some(first) => (Some(first).filter(|it| !it.is_empty()), true),
+            None => (Some(referer), false),
+        },
+        None => (None, false),
+    };
     let cookies = request.cookie.iter();
     let cookies = cookies.filter_map(|text| match CookieArgument::of(text) {
         CookieArgument::Pairs(pairs) => Some(pairs.to_owned()),
         CookieArgument::File(_) => None,
     });
-    RequestPlan {
+    Ok(RequestPlan {
         scheme,
         method: request.method.clone(),
         is_head: request.head,
@@ -136,12 +165,86 @@ fn request_plan(
         user: request.user.clone(),
         bearer: request.oauth2_bearer.clone(),
         user_agent: request.user_agent.clone(),
-        referer: request.referer.clone(),
+        referer: referer.map(str::to_owned),
         cookies: cookies.collect(),
         range: request.range.clone(),
         fields: request.headers.clone(),
         keeps_credentials: request.location_trusted,
+        keeps_dots: request.path_as_is,
+        target: request.request_target.clone(),
+        protocols: Protocols::parse("--proto", request.proto.as_deref())?,
+        has_auto_referer,
+        keeps_post: [request.post301, request.post302, request.post303],
+        netrc: netrc(request)?,
+        conditions: conditions(request)?,
+        accepts_json: request.content.has_json(),
+    })
+}
+
+/// Returns the message for a command line without a URL.
+fn no_url(request: &RequestArguments) -> String {
+    let is_url = |flag: &&ContentFlag| {
+        flag.kind == ContentKind::Json && flag.value.contains("://") && !flag.value.contains('{')
+    };
+    match request.content.0.iter().find(is_url) {
+        Some(flag) => format!(
+            "--json sends its value as the content of a request, as in curl, so that '{}' is no URL: use \
+             --timing-json for the times of a transfer as JSON",
+            flag.value
+        ),
+        None => "no URL: see 'courser get --help'".to_owned(),
     }
+}
+
+fn netrc(request: &RequestArguments) -> Result<Option<NetrcPlan>, Failed> {
+    let is_optional = request.netrc_optional;
+    if !request.netrc && !is_optional && request.netrc_file.is_none() {
+        return Ok(None);
+    }
+    let path = request.netrc_file.clone().unwrap_or_else(Netrc::of_user);
+    // As in curl, the file of the user need not exist.
+    let netrc = Netrc::read(&path, is_optional || request.netrc_file.is_none())?;
+    Ok(Some(NetrcPlan { netrc, is_optional }))
+}
+
+/// Returns the fields of --time-cond and --etag-compare.
+fn conditions(request: &RequestArguments) -> Result<Vec<(HeaderName, String)>, Failed> {
+    let mut conditions = Vec::new();
+    if let Some(text) = &request.time_cond {
+        let (name, text) = match text.strip_prefix('-') {
+            Some(text) => (header::IF_UNMODIFIED_SINCE, text),
+            None => (
+                header::IF_MODIFIED_SINCE,
+                text.trim_start_matches(['+', '=']),
+            ),
+        };
+        let time = match date::of_user(text) {
+            Some(seconds) => date::system_time(seconds),
+            None => std::fs::metadata(text)
+                .and_then(|file| file.modified())
+                .map_err(|_| {
+                    let text = format!("--time-cond '{text}' is neither a date nor a file");
+                    Failed::new(FAILED_INIT, text)
+                })?,
+        };
+        conditions.push((name, httpdate::fmt_http_date(time)));
+    }
+    if let Some(path) = &request.etag_compare {
+        // As in curl, there is nothing to compare before the first transfer.
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let etag = text.lines().next().unwrap_or_default().trim();
+        let etag = if etag.is_empty() { "\"\"" } else { etag };
+        conditions.push((header::IF_NONE_MATCH, etag.to_owned()));
+    }
+    Ok(conditions)
+}
+
+fn slow_limit(transfer: &TransferArguments) -> Option<SlowLimit> {
+    let is_set = transfer.speed_limit.is_some() || transfer.speed_time.is_some();
+    is_set.then(|| SlowLimit {
+        rate: transfer.speed_limit.unwrap_or(1),
+        time: Duration::from_secs(transfer.speed_time.unwrap_or(30).max(1)),
+    })
 }
 
 fn cookies(request: &RequestArguments) -> CookiePlan {
@@ -178,6 +281,11 @@ fn response(arguments: &Arguments) -> Result<ResponsePlan, Failed> {
         creates_folders: output.create_dirs,
         resume: resume(transfer)?,
         max_size: transfer.max_filesize.unwrap_or(u64::MAX),
+        redirect_protocols: Protocols::parse("--proto-redir", request.proto_redir.as_deref())?,
+        verifies: !arguments.connection.insecure,
+        keeps_time: output.remote_time,
+        removes_failed: output.remove_on_error,
+        etag_file: request.etag_save.clone(),
     })
 }
 
@@ -237,7 +345,7 @@ mod tests {
 
     #[test]
     fn flags_become_values() {
-        let flags = "--http3 -Z --parallel-max 7 -L --max-redirs -1 -C 12 --fail-with-body -I --json -sS a.test";
+        let flags = "--http3 -Z --parallel-max 7 -L --max-redirs -1 -C 12 --fail-with-body -I --timing-json -sS a.test";
         let plan = planned(&flags.split(' ').collect::<Vec<_>>()).expect("a plan");
         assert_eq!(plan.parallel, Some(7));
         let TransferPlan {

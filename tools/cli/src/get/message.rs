@@ -3,12 +3,13 @@
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use courser::client::Redirect;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use http::{Method, Uri};
+use http::{Method, StatusCode, Uri};
 use url::Url;
 
 use super::content::{self, Content};
-use super::exit::{FAILED_INIT, Failed, URL_MALFORMED};
-use super::plan::RequestPlan;
+use super::exit::{FAILED_INIT, Failed};
+use super::plan::{NetrcPlan, RequestPlan};
+use super::target::Target;
 use crate::transfer::percent_decode;
 
 /// A request, with the source of its body.
@@ -22,41 +23,49 @@ pub(crate) struct Message {
     forces_method: bool,
     /// True with --location-trusted, which sends credentials to all hosts.
     keeps_credentials: bool,
+    /// The fragment of the URL, which is not sent.
+    pub(crate) fragment: Option<String>,
+    /// True to name the URL of the request before a redirect in Referer.
+    has_auto_referer: bool,
+    /// The statuses of redirects after which POST is kept.
+    keeps_post: [bool; 3],
+    netrc: Option<NetrcPlan>,
 }
 
 impl Message {
     /// Creates the first request to a URL.
     pub(crate) fn new(plan: &RequestPlan, url: &str) -> Result<Self, Failed> {
-        let mut url = parse_url(plan.scheme, url)?;
+        let mut target = Target::parse(plan.scheme, url, plan.keeps_dots)?;
         let content = plan.content.clone();
         if let Some(query) = &plan.query {
-            add_query(&mut url, query);
+            target.add_query(query);
         }
-        if let Some(file) = &plan.upload
-            && url.path().ends_with('/')
+        if let Some(file) = plan
+            .upload
+            .as_ref()
+            .filter(|file| *file != "-" && *file != ".")
         {
-            add_file_name(&mut url, file);
+            target.add_file_name(file);
         }
+        let uri = target.uri(plan.target.as_deref())?;
+        plan.protocols.check("--proto", uri.scheme_str())?;
         let method = method(plan)?;
         let mut headers = HeaderMap::new();
+        credentials(&mut headers, plan, target.url())?;
         headers.insert(header::USER_AGENT, HeaderValue::from_static(USER_AGENT));
         headers.insert(header::ACCEPT, HeaderValue::from_static("*/*"));
-        credentials(&mut headers, plan, &url)?;
+        if plan.accepts_json {
+            headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+        }
         simple_fields(&mut headers, plan)?;
         if let Some(kind) = content.kind() {
             headers.insert(header::CONTENT_TYPE, value("the content type", kind)?);
         }
+        let mut given = Vec::new();
         for field in fields(plan)? {
-            apply_field(&mut headers, &field)?;
+            apply_field(&mut headers, &field, &mut given)?;
         }
         mark_credentials(&mut headers);
-        // Credentials and fragments are not sent as part of the URL.
-        let _ = url.set_username("");
-        let _ = url.set_password(None);
-        url.set_fragment(None);
-        let uri = url.as_str().parse().map_err(|error| {
-            Failed::new(URL_MALFORMED, format!("'{url}' is not a URL: {error}"))
-        })?;
         Ok(Self {
             method,
             uri,
@@ -64,16 +73,37 @@ impl Message {
             content,
             forces_method: plan.method.is_some(),
             keeps_credentials: plan.keeps_credentials,
+            fragment: target.fragment().map(str::to_owned),
+            has_auto_referer: plan.has_auto_referer,
+            keeps_post: plan.keeps_post,
+            netrc: plan.netrc.clone(),
         })
     }
 
-    /// Changes the request to that after a redirect.
-    pub(crate) fn redirected(&mut self, redirect: Redirect) {
-        let trusted = self.keeps_credentials;
-        let redirect = Redirect {
-            is_same_origin: redirect.is_same_origin || trusted,
+    /// Returns the URL with its fragment.
+    pub(crate) fn effective_url(&self) -> String {
+        match &self.fragment {
+            Some(fragment) => format!("{}#{fragment}", self.uri),
+            None => self.uri.to_string(),
+        }
+    }
+
+    /// Changes the request to that after a redirect. `location` is the reference in the response.
+    pub(crate) fn redirected(&mut self, redirect: Redirect, status: StatusCode, location: &[u8]) {
+        let is_kept = match status.as_u16() {
+            301 => self.keeps_post[0],
+            302 => self.keeps_post[1],
+            303 => self.keeps_post[2],
+            _ => false,
+        };
+        let mut redirect = Redirect {
+            is_same_origin: redirect.is_same_origin || self.keeps_credentials,
             ..redirect
         };
+        if is_kept && self.method == Method::POST {
+            redirect.keeps_body = true;
+            redirect.method = Method::POST;
+        }
         redirect.clean(&mut self.headers);
         if !redirect.keeps_body {
             self.content = Content::None;
@@ -81,22 +111,42 @@ impl Message {
         if !self.forces_method {
             self.method = redirect.method;
         }
-        self.uri = redirect.uri;
+        let before = std::mem::replace(&mut self.uri, redirect.uri);
+        // RFC 9110 §10.2.2: a reference without a fragment inherits that of the URL before it.
+        if let Some(at) = location.iter().position(|byte| *byte == b'#') {
+            self.fragment = Some(String::from_utf8_lossy(&location[at + 1..]).into_owned());
+        }
+        if self.has_auto_referer {
+            self.name_referer(&before);
+        }
+        self.add_netrc();
     }
-}
 
-/// Parses a URL, whose scheme may be missing.
-fn parse_url(scheme: &str, text: &str) -> Result<Url, Failed> {
-    let whole = match text.contains("://") {
-        true => text.to_owned(),
-        false => format!("{scheme}://{text}"),
-    };
-    let url = Url::parse(&whole)
-        .map_err(|error| Failed::new(URL_MALFORMED, format!("'{text}' is not a URL: {error}")))?;
-    if url.host_str().is_none_or(str::is_empty) {
-        return Err(Failed::new(URL_MALFORMED, format!("'{text}' has no host")));
+    /// Names the URL of the request before a redirect in Referer, but not to an http URL after an https one
+    /// (RFC 9110 §10.1.3).
+    fn name_referer(&mut self, before: &Uri) {
+        self.headers.remove(header::REFERER);
+        let is_weaker =
+            before.scheme_str() == Some("https") && self.uri.scheme_str() == Some("http");
+        if let Some(value) = HeaderValue::try_from(before.to_string())
+            .ok()
+            .filter(|_| !is_weaker)
+        {
+            self.headers.insert(header::REFERER, value);
+        }
     }
-    Ok(url)
+
+    /// Adds the credentials of .netrc for the host after a redirect.
+    fn add_netrc(&mut self) {
+        let host = self.uri.host().unwrap_or_default();
+        let found = self.netrc.as_ref().and_then(|it| it.netrc.find(host, None));
+        if let Some(user) = found.filter(|_| !self.headers.contains_key(header::AUTHORIZATION))
+            && let Ok(mut value) = HeaderValue::try_from(basic(&user))
+        {
+            value.set_sensitive(true);
+            self.headers.insert(header::AUTHORIZATION, value);
+        }
+    }
 }
 
 fn method(plan: &RequestPlan) -> Result<Method, Failed> {
@@ -112,22 +162,6 @@ fn method(plan: &RequestPlan) -> Result<Method, Failed> {
     })
 }
 
-fn add_query(url: &mut Url, more: &str) {
-    let query = match url.query() {
-        Some(query) if !query.is_empty() => format!("{query}&{more}"),
-        _ => more.to_owned(),
-    };
-    url.set_query(Some(&query));
-}
-
-/// Appends the name of the uploaded file to the URL of a folder.
-fn add_file_name(url: &mut Url, path: &str) {
-    let name = std::path::Path::new(path).file_name();
-    if let (Some(name), Ok(mut segments)) = (name, url.path_segments_mut()) {
-        segments.pop_if_empty().push(&name.to_string_lossy());
-    }
-}
-
 fn credentials(headers: &mut HeaderMap, plan: &RequestPlan, url: &Url) -> Result<(), Failed> {
     if let Some(token) = &plan.bearer {
         let token = value("--oauth2-bearer", &format!("Bearer {token}"))?;
@@ -139,17 +173,28 @@ fn credentials(headers: &mut HeaderMap, plan: &RequestPlan, url: &Url) -> Result
         let password = percent_decode(url.password().unwrap_or_default());
         (!url.username().is_empty()).then(|| format!("{user}:{password}"))
     };
-    let user = plan.user.clone().or_else(in_url);
+    let host = url.host_str().unwrap_or_default();
+    let in_netrc = |user: Option<&str>| plan.netrc.as_ref()?.netrc.find(host, user);
+    let user = match (&plan.user, &plan.netrc) {
+        (Some(user), _) => Some(user.clone()),
+        (None, None) => in_url(),
+        (None, Some(netrc)) if netrc.is_optional => in_url().or_else(|| in_netrc(None)),
+        (None, Some(_)) => {
+            let name = percent_decode(url.username());
+            let name = Some(&*name).filter(|name| !name.is_empty());
+            in_netrc(name).or_else(in_url)
+        }
+    };
     if let Some(user) = user {
-        let user = if user.contains(':') {
-            user
-        } else {
-            format!("{user}:")
-        };
-        let coded = format!("Basic {}", BASE64_STANDARD.encode(user));
-        headers.insert(header::AUTHORIZATION, value("--user", &coded)?);
+        headers.insert(header::AUTHORIZATION, value("--user", &basic(&user))?);
     }
     Ok(())
+}
+
+/// Returns credentials of the scheme Basic (RFC 7617).
+fn basic(user: &str) -> String {
+    let colon = if user.contains(':') { "" } else { ":" };
+    format!("Basic {}", BASE64_STANDARD.encode(format!("{user}{colon}")))
 }
 
 fn simple_fields(headers: &mut HeaderMap, plan: &RequestPlan) -> Result<(), Failed> {
@@ -159,6 +204,9 @@ fn simple_fields(headers: &mut HeaderMap, plan: &RequestPlan) -> Result<(), Fail
             name => drop(headers.insert(header::USER_AGENT, value("--user-agent", name)?)),
         }
     }
+    for (name, text) in &plan.conditions {
+        headers.insert(name, value("the condition", text)?);
+    }
     if let Some(referer) = &plan.referer {
         headers.insert(header::REFERER, value("--referer", referer)?);
     }
@@ -167,7 +215,10 @@ fn simple_fields(headers: &mut HeaderMap, plan: &RequestPlan) -> Result<(), Fail
         headers.insert(header::COOKIE, value("--cookie", &cookies)?);
     }
     if let Some(range) = &plan.range {
-        headers.insert(header::RANGE, value("--range", &format!("bytes={range}"))?);
+        // As in curl, a single number means the rest from there on.
+        let dash = if range.contains('-') { "" } else { "-" };
+        let range = format!("bytes={range}{dash}");
+        headers.insert(header::RANGE, value("--range", &range)?);
     }
     Ok(())
 }
@@ -189,8 +240,13 @@ fn fields(plan: &RequestPlan) -> Result<Vec<String>, Failed> {
     Ok(fields)
 }
 
-/// Applies `Name: value`, `Name:` to remove a field, or `Name;` for an empty one.
-fn apply_field(headers: &mut HeaderMap, field: &str) -> Result<(), Failed> {
+/// Applies `Name: value`, `Name:` to remove a field, or `Name;` for an empty one. `given` are the fields of the
+/// user so far.
+fn apply_field(
+    headers: &mut HeaderMap,
+    field: &str,
+    given: &mut Vec<HeaderName>,
+) -> Result<(), Failed> {
     let wrong = || {
         let text = format!("--header '{field}' is not 'Name: value'");
         Failed::new(FAILED_INIT, text)
@@ -204,13 +260,14 @@ fn apply_field(headers: &mut HeaderMap, field: &str) -> Result<(), Failed> {
         headers.remove(name);
         return Ok(());
     }
-    let replaces = DEFAULTS.contains(&name);
+    let replaces = !given.contains(&name) || name == header::HOST || name == header::COOKIE;
     let text = value("--header", text)?;
     if replaces {
-        headers.insert(name, text);
+        headers.insert(name.clone(), text);
     } else {
-        headers.append(name, text);
+        headers.append(name.clone(), text);
     }
+    given.push(name);
     Ok(())
 }
 
@@ -245,20 +302,11 @@ fn value(what: &str, text: &str) -> Result<HeaderValue, Failed> {
 }
 
 const USER_AGENT: &str = concat!("courser/", env!("CARGO_PKG_VERSION"));
-/// Fields with a default value. A field of the user replaces them.
-const DEFAULTS: [HeaderName; 8] = [
-    header::USER_AGENT,
-    header::ACCEPT,
-    header::CONTENT_TYPE,
-    header::AUTHORIZATION,
-    header::COOKIE,
-    header::HOST,
-    header::REFERER,
-    header::RANGE,
-];
-
 #[cfg(test)]
 mod tests {
+    use super::super::exit::URL_MALFORMED;
+    use super::super::netrc::Netrc;
+    use super::super::protocols::Protocols;
     use super::*;
 
     fn message(change: impl FnOnce(&mut RequestPlan), url: &str) -> Result<Message, Failed> {
@@ -277,6 +325,14 @@ mod tests {
             range: None,
             fields: Vec::new(),
             keeps_credentials: false,
+            keeps_dots: false,
+            target: None,
+            protocols: Protocols::parse("--proto", None).expect("the default"),
+            has_auto_referer: false,
+            keeps_post: [false; 3],
+            netrc: None,
+            conditions: Vec::new(),
+            accepts_json: false,
         };
         change(&mut plan);
         Message::new(&plan, url)
@@ -367,5 +423,102 @@ mod tests {
         );
         let no_colon = message(|request| request.fields.push("x".to_owned()), "a");
         assert_eq!(no_colon.expect_err("no colon").code, FAILED_INIT);
+    }
+
+    #[test]
+    fn repeated_fields_are_all_sent() {
+        let headers = ["Accept: a", "Accept: b", "Host: x", "Host: y"];
+        let message = message(
+            |request| request.fields = headers.map(str::to_owned).to_vec(),
+            "a.test",
+        )
+        .expect("a request");
+        let accepted: Vec<_> = message.headers.get_all(header::ACCEPT).iter().collect();
+        assert_eq!(accepted, ["a", "b"]);
+        assert_eq!(message.headers.get_all(header::HOST).iter().count(), 1);
+    }
+
+    #[test]
+    fn range_of_one_number_is_the_rest() {
+        for (range, sent) in [
+            ("5", "bytes=5-"),
+            ("-5", "bytes=-5"),
+            ("0-1,5-", "bytes=0-1,5-"),
+        ] {
+            let message = message(|plan| plan.range = Some(range.to_owned()), "a.test");
+            assert_eq!(message.expect("a request").headers[header::RANGE], sent);
+        }
+    }
+
+    fn redirect(message: &Message, status: u16, location: &'static str) -> (Redirect, StatusCode) {
+        let status = StatusCode::from_u16(status).expect("a status");
+        let mut headers = HeaderMap::new();
+        headers.insert(header::LOCATION, HeaderValue::from_static(location));
+        let found = Redirect::of(&message.method, &message.uri, status, &headers);
+        (found.expect("a URL").expect("a redirect"), status)
+    }
+
+    #[test]
+    fn referer_and_fragment_follow_redirects() {
+        let mut message = message(
+            |plan| plan.has_auto_referer = true,
+            "http://u:p@a.test/x?y#z",
+        )
+        .expect("a request");
+        assert_eq!(message.effective_url(), "http://a.test/x?y#z");
+        let location = "https://b.test/1";
+        let (found, status) = redirect(&message, 302, location);
+        message.redirected(found, status, location.as_bytes());
+        assert_eq!(message.headers[header::REFERER], "http://a.test/x?y");
+        assert_eq!(message.effective_url(), "https://b.test/1#z");
+        let location = "http://b.test/2#other";
+        let (found, status) = redirect(&message, 302, location);
+        message.redirected(found, status, location.as_bytes());
+        assert!(!message.headers.contains_key(header::REFERER));
+        assert_eq!(message.effective_url(), "http://b.test/2#other");
+    }
+
+    #[test]
+    fn post_is_kept_after_redirects_on_request() {
+        for (index, code) in [301, 302, 303].into_iter().enumerate() {
+            for keeps in [true, false] {
+                let mut message = message(
+                    |plan| {
+                        plan.content = text();
+                        plan.keeps_post[index] = keeps;
+                    },
+                    "a.test",
+                )
+                .expect("a request");
+                let (found, status) = redirect(&message, code, "/x");
+                message.redirected(found, status, b"/x");
+                assert_eq!(message.method == Method::POST, keeps, "{code}");
+                assert_eq!(message.content != Content::None, keeps, "{code}");
+            }
+        }
+    }
+
+    #[test]
+    fn credentials_of_netrc_belong_to_their_host() {
+        let file = std::env::temp_dir().join(format!("courser-netrc-{}", std::process::id()));
+        let text = "machine a.test login a password 1 machine b.test login b password 2";
+        std::fs::write(&file, text).expect("written");
+        let netrc = Netrc::read(&file, false).expect("a file");
+        std::fs::remove_file(&file).expect("removed");
+        let with = |is_optional| {
+            let netrc = netrc.clone();
+            move |plan: &mut RequestPlan| plan.netrc = Some(NetrcPlan { netrc, is_optional })
+        };
+        let mut first = message(with(false), "http://a.test/").expect("a request");
+        assert_eq!(first.headers[header::AUTHORIZATION], "Basic YTox");
+        let (found, status) = redirect(&first, 302, "http://b.test/");
+        first.redirected(found, status, b"");
+        assert_eq!(first.headers[header::AUTHORIZATION], "Basic Yjoy");
+        let (found, status) = redirect(&first, 302, "http://c.test/");
+        first.redirected(found, status, b"");
+        assert!(!first.headers.contains_key(header::AUTHORIZATION));
+        let in_url = "http://me:x@a.test/";
+        let optional = message(with(true), in_url).expect("a request");
+        assert_eq!(optional.headers[header::AUTHORIZATION], "Basic bWU6eA==");
     }
 }

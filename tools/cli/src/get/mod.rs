@@ -1,24 +1,34 @@
 //! `courser get`: transfers URLs as curl does, also over HTTP/3.
 
 pub(crate) mod args;
-pub(crate) mod config;
+mod config;
 mod content;
+pub(crate) mod content_flags;
 mod cookie_argument;
 pub(crate) mod cookies;
+mod curl_flags;
+mod date;
 mod destination;
 mod dump;
 mod exit;
 mod facts;
 mod flags;
 mod form;
+mod hsts;
 mod message;
+mod netrc;
 mod plan;
 mod prepared;
 mod progress;
+mod protocols;
 mod report;
 mod setup;
+mod speed;
+mod stderr_file;
+mod target;
 mod transfer;
 mod verbose;
+pub(crate) mod words;
 mod write_out;
 mod zones;
 
@@ -36,6 +46,7 @@ use self::cookies::Cookies;
 use self::dump::Dump;
 use self::exit::{Failed, NO_CONNECTION, TIMED_OUT};
 use self::facts::Facts;
+use self::hsts::Hsts;
 use self::message::Message;
 use self::plan::{Job, Plan, TokenFile};
 use self::progress::{Bar, Bars};
@@ -44,7 +55,9 @@ use crate::transfer::Backoff;
 
 /// Runs all transfers and reports errors. Returns an exit code of curl.
 pub(crate) fn main(arguments: &Arguments) -> ExitCode {
-    let code = match begin(arguments) {
+    let stderr = arguments.output.stderr.as_deref();
+    let opened = stderr.map_or(Ok(()), stderr_file::redirect);
+    let code = match opened.and_then(|()| begin(arguments)) {
         Ok(code) => code,
         Err(failed) => {
             if flags::verbosity(&arguments.output).shows_errors {
@@ -56,10 +69,20 @@ pub(crate) fn main(arguments: &Arguments) -> ExitCode {
     ExitCode::from(code)
 }
 
+/// Runs the command lines one after the other. Returns the exit code of the last one.
 fn begin(arguments: &Arguments) -> Result<u8, Failed> {
     let runtime = crate::process::runtime()
         .map_err(|failure| Failed::new(exit::FAILED_INIT, failure.to_string()))?;
-    let code = runtime.block_on(async { run(flags::plan(arguments)?).await });
+    let code = runtime.block_on(async {
+        let mut code = run(flags::plan(arguments)?).await?;
+        for arguments in &arguments.next {
+            if code != 0 && arguments.transfer.fail_early {
+                break;
+            }
+            code = run(flags::plan(arguments)?).await?;
+        }
+        Ok(code)
+    });
     // A name lookup of the system cannot be cancelled, so that the runtime does not wait for it.
     runtime.shutdown_background();
     code
@@ -69,6 +92,7 @@ fn begin(arguments: &Arguments) -> Result<u8, Failed> {
 /// parallel.
 async fn run(plan: Plan) -> Result<u8, Failed> {
     let dump = Dump::open(plan.dump.as_deref())?;
+    let hsts = plan.hsts.as_deref().map(Hsts::load).transpose()?;
     let client = plan.client.build().map_err(|error| match error.kind() {
         // As with curl, an unsupported proxy counts as unreachable.
         ErrorKind::Unsupported => Failed::new(NO_CONNECTION, error.to_string()),
@@ -87,17 +111,21 @@ async fn run(plan: Plan) -> Result<u8, Failed> {
         client,
         set_up,
         dump,
+        hsts,
         moves,
     });
     if plan.prepares_early_data {
         prepare_early_data(&context, &plan.jobs).await;
     }
     let code = match plan.parallel {
-        None => in_turn(&context, plan.jobs, plan.stops_at_failure).await,
+        None => in_turn(&context, plan.jobs, plan.stops_at_failure, plan.interval).await,
         Some(most) => in_parallel(&context, plan.jobs, most, plan.stops_at_failure).await,
     };
     drop(mover);
     context.cookies.save();
+    if let Some(hsts) = &context.hsts {
+        hsts.save()?;
+    }
     warn(&context);
     // Closes the connections, so that they do not time out at the servers.
     let _ = tokio::time::timeout(CLOSE_TIMEOUT, context.client.close()).await;
@@ -145,10 +173,19 @@ fn warn(context: &Context) {
 }
 
 /// Runs one transfer after the other. Returns the exit code of the last one.
-async fn in_turn(context: &Context, jobs: Vec<Job>, stops_at_failure: bool) -> u8 {
+async fn in_turn(
+    context: &Context,
+    jobs: Vec<Job>,
+    stops_at_failure: bool,
+    interval: Option<Duration>,
+) -> u8 {
     let bars = Bars::new(context.plan.verbosity);
     let mut code = 0;
+    let mut starts = interval.map(tokio::time::interval);
     for job in jobs {
+        if let Some(starts) = &mut starts {
+            starts.tick().await;
+        }
         let bar = bars.bar(&job.destination);
         code = run_job(context, &job, &bar).await;
         if code != 0 && stops_at_failure {

@@ -5,8 +5,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use courser::client::{ClientBuilder, FileTokenStore};
+use http::HeaderName;
 
 use super::content::Content;
+use super::netrc::Netrc;
+use super::protocols::Protocols;
+use super::speed::SlowLimit;
 use crate::transfer::Destination;
 
 /// All transfers of a run.
@@ -26,6 +30,10 @@ pub(crate) struct Plan {
     /// The largest number of concurrent transfers; `None` for one after the other.
     pub(crate) parallel: Option<u16>,
     pub(crate) stops_at_failure: bool,
+    /// The least time between the starts of two transfers that do not run in parallel.
+    pub(crate) interval: Option<Duration>,
+    /// The file of hosts that require https.
+    pub(crate) hsts: Option<PathBuf>,
     pub(crate) transfer: TransferPlan,
 }
 
@@ -62,6 +70,10 @@ pub(crate) struct TransferPlan {
     pub(crate) retries: RetryPlan,
     /// The time limit for each transfer.
     pub(crate) max_time: Option<Duration>,
+    /// The largest rate in bytes per second.
+    pub(crate) max_rate: Option<u64>,
+    /// The smallest rate.
+    pub(crate) slow_limit: Option<SlowLimit>,
     pub(crate) verbosity: Verbosity,
     /// True if the client offers an Encrypted ClientHello.
     pub(crate) offers_ech: bool,
@@ -97,6 +109,28 @@ pub(crate) struct RequestPlan {
     pub(crate) fields: Vec<String>,
     /// True if credentials follow redirects to other hosts.
     pub(crate) keeps_credentials: bool,
+    /// True if dots in the paths of URLs are not resolved.
+    pub(crate) keeps_dots: bool,
+    /// The target that replaces the path and query of URLs.
+    pub(crate) target: Option<String>,
+    pub(crate) protocols: Protocols,
+    /// True to name the URL of the request before a redirect in Referer.
+    pub(crate) has_auto_referer: bool,
+    /// True if POST is kept after redirects with the status 301, 302 and 303.
+    pub(crate) keeps_post: [bool; 3],
+    pub(crate) netrc: Option<NetrcPlan>,
+    /// The fields of --time-cond and --etag-compare.
+    pub(crate) conditions: Vec<(HeaderName, String)>,
+    /// True if responses are requested as JSON.
+    pub(crate) accepts_json: bool,
+}
+
+/// The credentials of .netrc.
+#[derive(Clone, Debug)]
+pub(crate) struct NetrcPlan {
+    pub(super) netrc: Netrc,
+    /// True if credentials of URLs are preferred.
+    pub(super) is_optional: bool,
 }
 
 /// The settings for responses.
@@ -114,6 +148,16 @@ pub(crate) struct ResponsePlan {
     pub(crate) resume: Option<ResumeAt>,
     /// The largest number of bytes in a body.
     pub(crate) max_size: u64,
+    /// The schemes of redirects that are followed.
+    pub(crate) redirect_protocols: Protocols,
+    /// True if the certificates of servers are verified.
+    pub(crate) verifies: bool,
+    /// True if files get the time of the Last-Modified field.
+    pub(crate) keeps_time: bool,
+    /// True if the file of a failed transfer is removed.
+    pub(crate) removes_failed: bool,
+    /// The file for the ETag of the response.
+    pub(crate) etag_file: Option<PathBuf>,
 }
 
 /// The outcome of a response with a status code of 400 or above.

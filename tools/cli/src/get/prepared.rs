@@ -4,7 +4,8 @@ use std::path::Path;
 
 use super::args::RequestArguments;
 use super::content::{Content, read, unreadable};
-use super::exit::Failed;
+use super::content_flags::{ContentFlag, ContentFlags, ContentKind};
+use super::exit::{FAILED_INIT, Failed};
 use super::form;
 use crate::transfer::percent_encode;
 
@@ -19,34 +20,61 @@ pub(crate) struct Prepared {
 impl Prepared {
     /// Reads the content that the flags specify.
     pub(crate) fn of(request: &RequestArguments) -> Result<Self, Failed> {
-        if !request.get {
-            let content = content(request)?;
-            return Ok(Self {
-                content,
-                query: None,
+        let mut query = Vec::new();
+        for data in &request.url_query {
+            query.push(match data.strip_prefix('+') {
+                Some(encoded) => encoded.to_owned(),
+                None => url_encoded(data)?,
             });
         }
-        let query = data(request)?.map(|data| String::from_utf8_lossy(&data).into_owned());
+        let content = match request.get {
+            false => content(request)?,
+            true => {
+                let data = data(&request.content)?;
+                query.extend(data.map(|data| String::from_utf8_lossy(&data).into_owned()));
+                Content::None
+            }
+        };
         Ok(Self {
-            content: Content::None,
-            query,
+            content,
+            query: (!query.is_empty()).then(|| query.join("&")),
         })
     }
 }
 
 fn content(request: &RequestArguments) -> Result<Content, Failed> {
+    let flags = &request.content;
+    let has_data = flags.data().next().is_some();
+    let kinds = [
+        ("--upload-file (PUT)", request.upload_file.is_some()),
+        ("--form (POST)", flags.has_form()),
+        ("--data (POST)", has_data),
+        ("--head (HEAD)", request.head),
+    ];
+    let kinds: Vec<_> = kinds.iter().filter(|(_, is_set)| *is_set).collect();
+    if let [(first, _), (second, _), ..] = *kinds {
+        let text = format!(
+            "{first} and {second} are different requests: use one of them, or --get to send the data \
+             in the query"
+        );
+        return Err(Failed::new(FAILED_INIT, text));
+    }
     if let Some(path) = &request.upload_file {
         return file(path);
     }
-    if !request.form.is_empty() || !request.form_string.is_empty() {
-        return form::content(request);
+    if flags.has_form() {
+        return form::content(flags, request.form_escape);
     }
-    let Some(data) = data(request)? else {
+    let Some(data) = data(flags)? else {
         return Ok(Content::None);
+    };
+    let kind = match flags.has_json() {
+        true => "application/json",
+        false => "application/x-www-form-urlencoded",
     };
     Ok(Content::Bytes {
         bytes: data.into(),
-        kind: Some("application/x-www-form-urlencoded".to_owned()),
+        kind: Some(kind.to_owned()),
     })
 }
 
@@ -61,29 +89,29 @@ fn file(path: &str) -> Result<Content, Failed> {
     })
 }
 
-/// Returns the data of all flags, joined with `&`.
-fn data(request: &RequestArguments) -> Result<Option<Vec<u8>>, Failed> {
-    let mut parts: Vec<Vec<u8>> = Vec::new();
-    for data in &request.data {
-        let mut bytes = at_file(data)?;
-        if data.starts_with('@') {
+/// Returns the data of all flags in their order, joined with `&`, except for JSON.
+fn data(flags: &ContentFlags) -> Result<Option<Vec<u8>>, Failed> {
+    let mut all: Option<Vec<u8>> = None;
+    for ContentFlag { kind, value } in flags.data() {
+        let mut bytes = match kind {
+            ContentKind::Raw => value.clone().into_bytes(),
+            ContentKind::UrlEncoded => url_encoded(value)?.into_bytes(),
+            _ => at_file(value)?,
+        };
+        if *kind == ContentKind::Data && value.starts_with('@') {
             bytes.retain(|byte| !matches!(byte, b'\r' | b'\n' | 0));
         }
-        parts.push(bytes);
+        match &mut all {
+            None => all = Some(bytes),
+            Some(all) => {
+                if *kind != ContentKind::Json {
+                    all.push(b'&');
+                }
+                all.extend(bytes);
+            }
+        }
     }
-    parts.extend(
-        request
-            .data_raw
-            .iter()
-            .map(|data| data.clone().into_bytes()),
-    );
-    for data in &request.data_binary {
-        parts.push(at_file(data)?);
-    }
-    for data in &request.data_urlencode {
-        parts.push(url_encoded(data)?.into_bytes());
-    }
-    Ok((!parts.is_empty()).then(|| parts.join(&b'&')))
+    Ok(all)
 }
 
 fn at_file(data: &str) -> Result<Vec<u8>, Failed> {
@@ -106,7 +134,8 @@ fn url_encoded(data: &str) -> Result<String, Failed> {
             (name, content)
         }
     };
-    let encoded = percent_encode(&content);
+    // As in curl, a space in the content becomes a plus.
+    let encoded = percent_encode(&content).replace("%20", "+");
     Ok(if name.is_empty() {
         encoded
     } else {
@@ -119,20 +148,68 @@ mod tests {
     use super::*;
     use crate::get::exit::READ_ERROR;
 
+    fn request(flags: &[(ContentKind, &str)]) -> RequestArguments {
+        let flags = flags.iter().map(|(kind, value)| ContentFlag {
+            kind: *kind,
+            value: (*value).to_owned(),
+        });
+        RequestArguments {
+            content: ContentFlags(flags.collect()),
+            ..RequestArguments::default()
+        }
+    }
+
     #[test]
-    fn data_is_joined_with_ampersands() {
+    fn data_is_joined_in_the_order_of_the_flags() {
+        use ContentKind::{Binary, Data, Json, Raw, UrlEncoded};
+        for (flags, expected) in [
+            (
+                &[
+                    (Raw, "@b"),
+                    (Data, "a=1"),
+                    (UrlEncoded, "c=x y"),
+                    (UrlEncoded, "=&"),
+                    (UrlEncoded, "plain text"),
+                    (Binary, "-x"),
+                ][..],
+                "@b&a=1&c=x+y&%26&plain+text&-x",
+            ),
+            (&[(Json, "{\"a\":"), (Json, "1}")], "{\"a\":1}"),
+            (&[(Json, "1"), (Data, "2")], "1&2"),
+        ] {
+            let data = data(&request(flags).content).expect("no files");
+            let data = String::from_utf8(data.expect("data"));
+            assert_eq!(data.expect("text"), expected);
+        }
+        assert_eq!(content(&RequestArguments::default()), Ok(Content::None));
+    }
+
+    #[test]
+    fn contradicting_requests_are_refused() {
+        let both = [(ContentKind::Data, "a"), (ContentKind::Form, "b=c")];
+        let failed = content(&request(&both)).expect_err("two kinds of content");
+        assert!(
+            failed.text.contains("--form") && failed.text.contains("--data"),
+            "{failed}"
+        );
+        let head = RequestArguments {
+            head: true,
+            ..request(&both[..1])
+        };
+        assert!(content(&head).is_err());
+        let get = RequestArguments { get: true, ..head };
+        let prepared = Prepared::of(&get).expect("a query");
+        assert_eq!(prepared.query.as_deref(), Some("a"));
+    }
+
+    #[test]
+    fn query_is_encoded_unless_it_has_a_plus() {
         let request = RequestArguments {
-            data: vec!["a=1".to_owned()],
-            data_raw: vec!["@b".to_owned()],
-            data_urlencode: vec!["c=x y".to_owned(), "=&".to_owned(), "plain text".to_owned()],
+            url_query: ["a=b c", "+d e"].map(str::to_owned).to_vec(),
             ..RequestArguments::default()
         };
-        let data = data(&request).expect("no files").expect("data");
-        assert_eq!(
-            String::from_utf8(data).expect("text"),
-            "a=1&@b&c=x%20y&%26&plain%20text"
-        );
-        assert_eq!(content(&RequestArguments::default()), Ok(Content::None));
+        let prepared = Prepared::of(&request).expect("a query");
+        assert_eq!(prepared.query.as_deref(), Some("a=b+c&d e"));
     }
 
     #[test]

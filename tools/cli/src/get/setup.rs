@@ -1,6 +1,7 @@
 //! Converts the flags to the settings of the client.
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use courser::client::{ClientBuilder, Family, Proxy, ScopedIp};
@@ -14,6 +15,7 @@ use super::exit::{
 };
 use super::plan::TokenFile;
 use super::zones::Zones;
+use crate::transfer::percent_encode;
 
 /// Returns the settings of the client for all transfers.
 pub(crate) fn client(
@@ -65,13 +67,19 @@ fn trust(
 ) -> Result<ClientBuilder, Failed> {
     if connection.insecure {
         builder = builder.dangerous_insecure();
-    } else if let Some(path) = &connection.cacert {
+    } else if connection.cacert.is_some() || connection.capath.is_some() {
         builder = builder.platform_roots(false);
-        let certificates = tls::certificates(path);
-        let certificates =
-            certificates.map_err(|failure| Failed::new(CA_FILE, failure.to_string()))?;
-        for certificate in certificates {
-            builder = builder.root(certificate);
+        let mut paths: Vec<PathBuf> = connection.cacert.iter().cloned().collect();
+        if let Some(folder) = &connection.capath {
+            paths.extend(certificates_in(folder)?);
+        }
+        for path in paths {
+            let certificates = tls::certificates(&path);
+            let certificates =
+                certificates.map_err(|failure| Failed::new(CA_FILE, failure.to_string()))?;
+            for certificate in certificates {
+                builder = builder.root(certificate);
+            }
         }
     }
     if let Some(cert) = &connection.cert {
@@ -93,6 +101,26 @@ fn trust(
     let cryptography =
         cryptography.map_err(|error| Failed::new(UNUSABLE_CIPHER, error.to_string()))?;
     Ok(builder.cryptography(cryptography))
+}
+
+/// Returns the files of a directory that have certificates in PEM.
+fn certificates_in(folder: &Path) -> Result<Vec<PathBuf>, Failed> {
+    let failed = |error: &dyn std::fmt::Display| {
+        let text = format!("cannot read {}: {error}", folder.display());
+        Failed::new(CA_FILE, text)
+    };
+    let entries = std::fs::read_dir(folder).map_err(|error| failed(&error))?;
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.retain(|path| {
+        let text = std::fs::read(path).unwrap_or_default();
+        text.windows(CERTIFICATE.len()).any(|it| it == CERTIFICATE)
+    });
+    // Directories often have each certificate twice, also under its hash.
+    paths.sort();
+    match paths.is_empty() {
+        true => Err(failed(&"it has no certificates in PEM")),
+        false => Ok(paths),
+    }
 }
 
 fn places(
@@ -217,25 +245,42 @@ fn name_server(text: &str) -> Result<SocketAddr, Failed> {
 
 fn proxy(connection: &ConnectionArguments) -> Option<Proxy> {
     let except = connection.noproxy.clone().unwrap_or_default();
-    match connection.proxy.as_deref() {
+    let socks = [
+        ("socks4", &connection.socks4),
+        ("socks4a", &connection.socks4a),
+        ("socks5", &connection.socks5),
+        ("socks5h", &connection.socks5_hostname),
+    ];
+    let socks = socks.iter().find_map(|(scheme, host)| {
+        let host = host.as_ref()?;
+        Some(format!("{scheme}://{host}"))
+    });
+    match connection.proxy.clone().or(socks).as_deref() {
         // As with curl, an empty proxy means a direct connection.
         Some("") => Some(Proxy::Direct),
+        _ if except == "*" => Some(Proxy::Direct),
         Some(url) => {
-            let has_scheme = url.contains("://");
-            let url = if has_scheme {
-                url.to_owned()
-            } else {
-                format!("http://{url}")
+            let (scheme, place) = url.split_once("://").unwrap_or(("http", url));
+            let url = match &connection.proxy_user {
+                Some(user) => {
+                    let place = place.rsplit_once('@').map_or(place, |(_, host)| host);
+                    let (user, password) = user.split_once(':').unwrap_or((user, ""));
+                    let [user, password] =
+                        [user, password].map(|text| percent_encode(text.as_bytes()));
+                    format!("{scheme}://{user}:{password}@{place}")
+                }
+                None => format!("{scheme}://{place}"),
             };
             Some(Proxy::Url { url, except })
         }
-        None if except == "*" => Some(Proxy::Direct),
         None => None,
     }
 }
 
 /// The time limit for connecting, as in curl.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(300);
+/// The first line of a certificate in PEM.
+const CERTIFICATE: &[u8] = b"-----BEGIN CERTIFICATE-----";
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,9 @@
 //! Performs one transfer: request, redirects and body.
 
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use courser::Client;
@@ -14,14 +17,18 @@ use http_body_util::BodyExt as _;
 
 use super::content;
 use super::cookies::Cookies;
+use super::date;
 use super::dump::Dump;
 use super::exit::{
-    BAD_CODING, Failed, HTTP_STATUS, TIMED_OUT, TOO_LARGE, TOO_MANY_REDIRECTS, UNSUPPORTED_PROTOCOL,
+    BAD_CODING, Failed, HTTP_STATUS, TIMED_OUT, TOO_LARGE, TOO_MANY_REDIRECTS,
+    UNSUPPORTED_PROTOCOL, WRITE_ERROR,
 };
 use super::facts::Facts;
+use super::hsts::Hsts;
 use super::message::Message;
 use super::plan::{Job, Refused, ResumeAt, TransferPlan};
 use super::progress::Bar;
+use super::speed::Pace;
 use super::verbose;
 use crate::features::missing;
 use crate::transfer::{Destination, Sink, has_rest, is_transient, retry_after};
@@ -34,6 +41,8 @@ pub(crate) struct Context {
     pub(crate) set_up: Duration,
     pub(crate) dump: Dump,
     pub(crate) cookies: Cookies,
+    /// Hosts that require https, with --hsts.
+    pub(crate) hsts: Option<Hsts>,
     /// Moves of the QUIC connections, with --rebind-every.
     pub(crate) moves: Option<Arc<Moves>>,
 }
@@ -64,9 +73,23 @@ pub(crate) async fn run(
         began,
         bar,
         may_retry,
+        moved: Arc::default(),
     };
+    let moved = transfer.moved.clone();
     let _exchange = context.moves.as_ref().map(Moves::begin_exchange);
-    let running = transfer.run(facts);
+    let slow = context.plan.slow_limit;
+    let running = async {
+        let watched = async {
+            match slow {
+                Some(limit) => limit.watch(&moved).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            done = transfer.run(facts) => done,
+            failed = watched => Err(failed),
+        }
+    };
     let result = match limit {
         None => running.await,
         Some(limit) => match tokio::time::timeout(limit, running).await {
@@ -88,6 +111,8 @@ struct Transfer<'a> {
     began: Instant,
     bar: &'a Bar,
     may_retry: bool,
+    /// The number of bytes of content that were sent and received.
+    moved: Arc<AtomicU64>,
 }
 
 impl Transfer<'_> {
@@ -103,13 +128,26 @@ impl Transfer<'_> {
         let offset = self.offset(&mut message.headers);
         loop {
             facts.last_began = self.began.elapsed();
+            if let Some(hsts) = &self.context.hsts
+                && hsts.upgrade(&mut message.uri)
+                && verbosity.shows_details
+            {
+                verbose::note(&format!(
+                    "The host requires https: switched to {}",
+                    message.uri
+                ));
+            }
             facts.effective = Some(message.uri.clone());
+            facts.effective_url = Some(message.effective_url());
             let mut outgoing = message.clone();
             let cookies = &self.context.cookies;
-            cookies.apply(&outgoing.uri, &mut outgoing.headers);
+            cookies.apply(&outgoing.method, &outgoing.uri, &mut outgoing.headers);
             let (interim, response) = self.send(&outgoing, facts).await?;
             let (head, body) = response.into_parts();
             cookies.on_response(&outgoing.uri, &outgoing.headers, &head.headers);
+            if let Some(hsts) = self.context.hsts.as_ref().filter(|_| plan.verifies) {
+                hsts.on_response(&outgoing.uri, &head.headers);
+            }
             let text: String = interim.iter().chain([&head]).map(verbose::head).collect();
             facts.size_header += text.len() as u64;
             self.context.dump.write(&text)?;
@@ -122,6 +160,8 @@ impl Transfer<'_> {
                 found => found.unwrap_or(None),
             };
             facts.redirect_url = None;
+            let status = head.status;
+            let location = head.headers.get(header::LOCATION).cloned();
             facts.response = Some(head);
             match found {
                 Some(redirect) if plan.follows => {
@@ -129,11 +169,14 @@ impl Transfer<'_> {
                         self.show_head(&text)?;
                     }
                     self.check_redirects(facts, &redirect)?;
+                    let protocols = plan.redirect_protocols;
+                    protocols.check("--proto-redir", redirect.uri.scheme_str())?;
                     drain(body).await;
                     if verbosity.shows_details {
                         verbose::note(&format!("Following redirect to {}", redirect.uri));
                     }
-                    message.redirected(redirect);
+                    let location = location.as_ref().map_or(&b""[..], HeaderValue::as_bytes);
+                    message.redirected(redirect, status, location);
                     facts.redirects += 1;
                 }
                 found => {
@@ -151,17 +194,20 @@ impl Transfer<'_> {
         facts: &mut Facts,
     ) -> Result<(Vec<Parts>, Response<Body>), Failed> {
         let body = message.content.open().await?;
-        let body = match self.context.moves.clone() {
-            Some(moves) => content::watched(body, move || {
-                moves.on_bytes(Direction::Sent, Instant::now())
-            }),
-            None => body,
-        };
+        let (moves, moved) = (self.context.moves.clone(), self.moved.clone());
+        let body = content::watched(body, self.context.plan.max_rate, move |bytes| {
+            moved.fetch_add(bytes, Relaxed);
+            if let Some(moves) = &moves {
+                moves.on_bytes(Direction::Sent, Instant::now());
+            }
+        });
         let mut request = Request::new(body);
         *request.method_mut() = message.method.clone();
         *request.uri_mut() = message.uri.clone();
         *request.headers_mut() = message.headers.clone();
-        if let Some(len) = message.content.len().filter(|len| *len > 0) {
+        let is_chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
+        let len = message.content.len().filter(|len| *len > 0 && !is_chunked);
+        if let Some(len) = len {
             request
                 .headers_mut()
                 .insert(header::CONTENT_LENGTH, len.into());
@@ -179,7 +225,7 @@ impl Transfer<'_> {
             Ok(response) => response,
             Err(error) => return Err(self.on_error(&error, message, facts)),
         };
-        self.on_received();
+        self.on_received(0);
         if let Some(timing) = response.extensions().get::<Timing>() {
             facts.connects += timing.connects();
             facts.timing = Some(timing.clone());
@@ -256,13 +302,27 @@ impl Transfer<'_> {
         if is_refused && plan.refused == Refused::Fails {
             return Err(failed());
         }
+        if let Some(path) = &plan.etag_file {
+            save_etag(path, &headers)?;
+        }
         let destination = &self.job.destination;
         let mut sink = destination.open(&headers, offset, plan.creates_folders)?;
         facts.file_name = sink.name();
-        if self.shows_heads() {
-            sink.write(head.as_bytes())?;
+        let received = async {
+            if self.shows_heads() {
+                sink.write(head.as_bytes())?;
+            }
+            self.receive(facts, body, &mut sink).await
+        };
+        if let Err(failed) = received.await {
+            if plan.removes_failed {
+                sink.remove();
+            }
+            return Err(failed);
         }
-        self.receive(facts, body, &mut sink).await?;
+        if plan.keeps_time {
+            set_time(&sink, &headers);
+        }
         if is_refused && plan.refused == Refused::FailsWithBody {
             return Err(failed());
         }
@@ -285,6 +345,8 @@ impl Transfer<'_> {
             return Err(too_large(size));
         }
         self.bar.begin(&self.job.url, expected);
+        let rate = self.context.plan.max_rate;
+        let mut pace = rate.map(|rate| Pace::new(rate, Instant::now()));
         let result = loop {
             match body.frame().await {
                 None => break Ok(()),
@@ -293,13 +355,16 @@ impl Transfer<'_> {
                     let Ok(data) = frame.into_data() else {
                         continue;
                     };
-                    self.on_received();
+                    self.on_received(data.len());
                     facts.size_download += data.len() as u64;
                     if facts.size_download > limit {
                         break Err(too_large(facts.size_download));
                     }
                     sink.write(&data)?;
                     self.bar.at(facts.size_download);
+                    if let Some(pace) = &mut pace {
+                        tokio::time::sleep(pace.on_bytes(data.len(), Instant::now())).await;
+                    }
                 }
             }
         };
@@ -308,8 +373,9 @@ impl Transfer<'_> {
         result
     }
 
-    /// Reports received bytes to the moves, if the connections move.
-    fn on_received(&self) {
+    /// Counts received bytes, and reports them to the moves, if the connections move.
+    fn on_received(&self, bytes: usize) {
+        self.moved.fetch_add(bytes as u64, Relaxed);
         if let Some(moves) = &self.context.moves {
             moves.on_bytes(Direction::Received, Instant::now());
         }
@@ -347,6 +413,26 @@ impl Transfer<'_> {
             sink.write(text.as_bytes())?;
         }
         Ok(())
+    }
+}
+
+/// Writes the entity tag of a response to a file.
+fn save_etag(path: &Path, headers: &HeaderMap) -> Result<(), Failed> {
+    let Some(etag) = headers.get(header::ETAG) else {
+        return Ok(());
+    };
+    let text = [etag.as_bytes(), b"\n"].concat();
+    courser_base::replace_file(path, &text).map_err(|error| {
+        let text = format!("cannot write {}: {error}", path.display());
+        Failed::new(WRITE_ERROR, text)
+    })
+}
+
+/// Gives a file the time of the Last-Modified field, if it has a valid one.
+fn set_time(sink: &Sink, headers: &HeaderMap) {
+    let time = headers.get(header::LAST_MODIFIED);
+    if let Some(seconds) = time.and_then(|time| date::of_cookie(time.as_bytes())) {
+        sink.set_time(date::system_time(seconds));
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io::Write as _;
 
 use courser::client::{EarlyRequest, Outcome, Timing, Transport};
+use courser_measure::printable;
 use http::response::Parts;
 use http::{HeaderMap, StatusCode, Version};
 
@@ -13,7 +14,15 @@ use super::message::{Message, is_credential};
 pub(crate) fn head(response: &Parts) -> String {
     let mut text = format!("{} \r\n", status_line(response.version, response.status));
     if response.version <= Version::HTTP_11 {
-        let reason = response.status.canonical_reason().unwrap_or_default();
+        let given = response.extensions.get::<hyper::ext::ReasonPhrase>();
+        let reason = match given {
+            Some(given) => String::from_utf8_lossy(given.as_bytes()),
+            None => response
+                .status
+                .canonical_reason()
+                .unwrap_or_default()
+                .into(),
+        };
         text = format!(
             "{} {reason}\r\n",
             status_line(response.version, response.status)
@@ -143,7 +152,7 @@ fn print<'a>(mark: &str, lines: impl Iterator<Item = &'a str>) {
         text.push_str(mark);
         text.push(' ');
         // Text of a server must not control the terminal.
-        text.extend(line.chars().map(|c| if c.is_control() { '?' } else { c }));
+        text.push_str(&printable(line));
         text.push('\n');
     }
     let _ = std::io::stderr().write_all(text.as_bytes());

@@ -174,7 +174,7 @@ fn value(name: &str, facts: &Facts) -> Option<Value> {
             failed.is_some_and(|failed| failed.code == CERTIFICATE)
         )),
         "url" => json!(facts.url),
-        "url_effective" => json!(facts.effective.as_ref().map(ToString::to_string)),
+        "url_effective" => json!(facts.effective_url),
         "urlnum" => json!(facts.number),
         name => return quic(name, facts),
     })

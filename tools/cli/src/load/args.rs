@@ -370,7 +370,18 @@ fn notes(style: Style) -> &'static str {
     }
 }
 
-const H2LOAD_NOTES: &str = "\
+/// The exit codes, which both styles share.
+macro_rules! exit_codes {
+    () => {
+        "
+
+Exit codes: 0 if a request succeeded, 3 if none did, 130 after an interruption, 1 for other failures
+and 2 for invalid arguments."
+    };
+}
+
+const H2LOAD_NOTES: &str = concat!(
+    "\
 Short flags, defaults and the report are those of h2load. Use --style oha for those of oha.
 As in h2load, the default is HTTP/2 or HTTP/1.1 over TLS; use --h3 for HTTP/3.
 
@@ -382,9 +393,12 @@ Examples:
   courser load --h3 -D 10 -c 10 -m 10 --qps 5000 https://example.org/
       5000 requests per second, with latency measured from the scheduled time
   courser load --style oha -z 10s -c 50 --http-version 3 https://example.org/
-      The same flags as oha";
+      The same flags as oha",
+    exit_codes!()
+);
 
-const OHA_NOTES: &str = "\
+const OHA_NOTES: &str = concat!(
+    "\
 Short flags, defaults and the report are those of oha. Use --style h2load for those of h2load.
 
 Examples:
@@ -393,7 +407,9 @@ Examples:
   courser load --style oha -z 10s -c 50 -p 10 --http-version 3 https://example.org/
       Measure for 10 seconds over HTTP/3 with 10 concurrent requests per connection
   courser load --style oha -z 10s -q 5000 --http-version 2 https://example.org/
-      5000 requests per second, with latency measured from the scheduled time";
+      5000 requests per second, with latency measured from the scheduled time",
+    exit_codes!()
+);
 
 impl Args for Arguments {
     fn augment_args(command: Command) -> Command {

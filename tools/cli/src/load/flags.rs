@@ -43,6 +43,7 @@ pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
     let rate = flags
         .qps
         .or(flags.rps.map(|rate| rate * connections as f64));
+    let closes = flags.disable_keepalive || requests.closes();
     Ok(Plan {
         requests,
         amount,
@@ -51,7 +52,7 @@ pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
         streams: flags.max_concurrent_streams,
         rate,
         is_corrected: rate.is_some() && !flags.no_latency_correction,
-        closes: flags.disable_keepalive,
+        closes,
         resume,
         connection_rate: flags
             .rate

@@ -46,7 +46,8 @@ pub(crate) fn main(arguments: &args::Arguments) -> Result<ExitCode, Failure> {
         output::line(text::oha(&summary));
     }
     if !summary.is_interrupted {
-        return Ok(ExitCode::SUCCESS);
+        let has_failed = summary.succeeded == 0;
+        return Ok(ExitCode::from(if has_failed { ALL_FAILED } else { 0 }));
     }
     if !flags.json {
         output::line("interrupted: the figures cover the time until then");
@@ -73,6 +74,8 @@ fn on_interrupt() -> Result<watch::Receiver<bool>, Failure> {
     Ok(receiver)
 }
 
+/// The exit code if no request succeeded.
+const ALL_FAILED: u8 = 3;
 /// The exit code of shells for SIGINT.
 const INTERRUPTED: u8 = 130;
 

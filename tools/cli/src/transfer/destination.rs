@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use http::HeaderMap;
 
@@ -17,6 +18,8 @@ pub(crate) enum Destination {
     ForcedStdout,
     /// A file, which is replaced or appended to.
     File(PathBuf),
+    /// A file that is not replaced: if it exists, a number is appended to its name.
+    Unclobbered(PathBuf),
     /// A new file whose name the server may choose.
     Named {
         /// The name if the response has no usable one; may be empty.
@@ -84,6 +87,7 @@ impl Destination {
             Self::Stdout => return Ok(Sink::stdout(io::stdout().is_terminal())),
             Self::ForcedStdout => return Ok(Sink::stdout(false)),
             Self::File(path) => (path.clone(), false),
+            Self::Unclobbered(path) => return open_numbered(path, creates_folders),
             Self::Named { fallback, folder } => {
                 let name = name_of(headers).unwrap_or_else(|| fallback.clone());
                 if name.is_empty() {
@@ -164,6 +168,23 @@ impl Sink {
         }
     }
 
+    /// Removes the file of a transfer that failed. Devices and standard output stay.
+    pub(crate) fn remove(&self) {
+        if let Output::File(file, path) = &self.output
+            && file.metadata().is_ok_and(|it| it.is_file())
+        {
+            // The transfer has failed already.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+
+    /// Sets the time of the last modification. A file that does not allow it keeps its time.
+    pub(crate) fn set_time(&self, time: SystemTime) {
+        if let Output::File(file, _) = &self.output {
+            let _ = file.set_modified(time);
+        }
+    }
+
     /// Returns the name of the file; empty for standard output.
     pub(crate) fn name(&self) -> String {
         match &self.output {
@@ -171,6 +192,31 @@ impl Sink {
             Output::File(_, path) => path.display().to_string(),
         }
     }
+}
+
+/// Opens a new file, with a number at the end of its name if others exist.
+fn open_numbered(path: &Path, creates_folders: bool) -> Result<Sink, SinkError> {
+    if creates_folders && let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(|error| unwritable(folder, error))?;
+    }
+    for number in 0..=MAX_NUMBER {
+        let mut name = path.as_os_str().to_owned();
+        if number > 0 {
+            name.push(format!(".{number}"));
+        }
+        let name = PathBuf::from(name);
+        match File::options().write(true).create_new(true).open(&name) {
+            Ok(file) => {
+                return Ok(Sink {
+                    output: Output::File(file, name),
+                    may_be_binary: true,
+                });
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(unwritable(&name, error)),
+        }
+    }
+    Err(unwritable(path, io::ErrorKind::AlreadyExists.into()))
 }
 
 fn no_stdout(error: io::Error) -> SinkError {
@@ -181,6 +227,9 @@ fn unwritable(path: &Path, error: io::Error) -> SinkError {
     let path = path.to_owned();
     SinkError::Write { path, error }
 }
+
+/// The largest number that is appended to the name of a file, as in curl.
+const MAX_NUMBER: u32 = 100;
 
 #[cfg(test)]
 mod tests {

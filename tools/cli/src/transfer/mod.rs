@@ -4,7 +4,6 @@
 //!   [`Destination::open`] returns a [`Sink`].
 //! - [`has_rest`] checks that a response continues a download, and [`Backoff`] computes the delays between
 //!   attempts.
-//! - [`cookie_file`] reads and writes files of cookies.
 //! - [`expand_url`] returns the URLs of a pattern with braces and brackets.
 //! - [`steps`] divides the time of a transfer into steps that add up to it.
 //!
@@ -12,7 +11,6 @@
 //! its last component, hidden files and special names of the system are rejected, and the file must not
 //! exist.
 
-pub(crate) mod cookie_file;
 mod destination;
 mod early_data;
 mod file_name;

@@ -304,7 +304,7 @@ fn timing_is_not_mixed_with_the_body() {
     let output = run(&[&common[..], &["--timing"]].concat());
     assert!(String::from_utf8_lossy(&output.stdout).starts_with("HTTP/3.0 GET"));
     assert!(String::from_utf8_lossy(&output.stderr).contains("QUIC and TLS"));
-    let document = get(&[&common[..], &["--json", "-o", "/dev/null"]].concat());
+    let document = get(&[&common[..], &["--timing-json", "-o", "/dev/null"]].concat());
     let document: Value = serde_json::from_str(&document).expect("JSON");
     assert_eq!(document["attempts"][0]["outcome"], "won", "{document}");
     assert_eq!(document["attempts"][0]["transport"], "udp", "{document}");
@@ -325,7 +325,14 @@ fn steps_add_up_to_the_total() {
         // The second transfer uses the connection of the first.
         &["--http2", &plain, &plain, "-o", "/dev/null"],
     ] {
-        let common = ["-s", "--json", "--cacert", &server.cert, "-o", "/dev/null"];
+        let common = [
+            "-s",
+            "--timing-json",
+            "--cacert",
+            &server.cert,
+            "-o",
+            "/dev/null",
+        ];
         let output = run(&[&common[..], arguments].concat());
         let text = String::from_utf8(output.stdout).expect("UTF-8");
         assert!(!text.is_empty(), "{arguments:?}");

@@ -11,12 +11,15 @@ mod early_data;
 mod errors;
 mod going_away;
 mod identities;
+mod messages;
 mod moving;
 #[cfg(target_os = "linux")]
 mod namespace;
 mod pooling;
 mod proxies;
 mod racing;
+mod raw;
+mod received;
 mod redirects;
 mod server;
 mod silence;

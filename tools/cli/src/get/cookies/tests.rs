@@ -1,3 +1,5 @@
+use super::cookie::{MAX_COOKIE, MAX_LIFETIME};
+use super::jar::{MAX_COOKIES, MAX_FIELD, MAX_OF_DOMAIN, MAX_SENT};
 use super::*;
 
 fn url(text: &str) -> Url {
@@ -6,16 +8,21 @@ fn url(text: &str) -> Url {
 
 /// Returns the Cookie field for a URL after a response with these fields.
 fn sent(from: &str, fields: &[&str], to: &str) -> String {
-    let mut known = Known::default();
+    let mut known = Jar::default();
     for field in fields {
-        let _ = known.set(field.as_bytes(), &url(from));
+        let _ = known.set(field.as_bytes(), &url(from), now());
     }
-    known.field(&url(to))
+    shown(&known, to)
+}
+
+fn shown(known: &Jar, to: &str) -> String {
+    let field = known.field(&url(to), now());
+    String::from_utf8(field).expect("text")
 }
 
 fn refusal(from: &str, field: &str) -> String {
-    Known::default()
-        .set(field.as_bytes(), &url(from))
+    Jar::default()
+        .set(field.as_bytes(), &url(from), now())
         .expect_err(field)
 }
 
@@ -166,15 +173,15 @@ fn insecure_cookies_do_not_hide_secure_ones() {
         ("x=2; Domain=b.test", false),
         ("y=2", true),
     ] {
-        let mut known = Known::default();
+        let mut known = Jar::default();
         let secure = url("https://a.b.test/a");
         known
-            .set(b"x=1; Secure; Path=/a", &secure)
+            .set(b"x=1; Secure; Path=/a", &secure, now())
             .expect("it is secure");
-        let result = known.set(field.as_bytes(), &url("http://a.b.test/a/b"));
+        let result = known.set(field.as_bytes(), &url("http://a.b.test/a/b"), now());
         assert_eq!(result.is_ok(), is_kept, "{field}: {result:?}");
         known
-            .set(field.as_bytes(), &url("https://a.b.test/a/b"))
+            .set(field.as_bytes(), &url("https://a.b.test/a/b"), now())
             .expect("secure as well");
     }
 }
@@ -227,53 +234,152 @@ fn malformed_cookies_are_refused() {
     let limit = format!("x={}", "v".repeat(MAX_COOKIE - 1));
     assert_eq!(sent(from, &[&limit], from), limit);
     assert!(refusal(from, &format!("{limit}v")).contains("4096"));
-    for wrong in ["", "x", "=1", "x=a\tb", "x\u{1}=1", "x=1; Path=/\t/y"] {
+    for wrong in [
+        "",
+        "=",
+        " ; Path=/",
+        "x\u{1}=1",
+        "x=a\u{7f}",
+        "x=1; Path=/\n",
+    ] {
         refusal(from, wrong);
     }
-    let not_text = Known::default().set(b"x=\xff", &url(from));
-    assert!(not_text.is_err());
+}
+
+#[test]
+fn nameless_cookies_tabs_and_any_bytes_are_kept() {
+    let from = "http://a.test/";
+    for (field, expected) in [
+        ("x", "x"),
+        ("=1", "1"),
+        ("=a=b", "a=b"),
+        (" a \t= \tb ; Path=/", "a=b"),
+        ("x=a\tb", "x=a\tb"),
+        ("x=a,b=c", "x=a,b=c"),
+        ("x=\"q;r\"", "x=\"q"),
+        ("x=1;;;Secure=no", ""),
+    ] {
+        assert_eq!(sent(from, &[field], from), expected, "{field}");
+    }
+    let mut known = Jar::default();
+    known.set(b"x=\xff\xfe", &url(from), now()).expect("bytes");
+    assert_eq!(known.field(&url(from), now()), b"x=\xff\xfe");
+    let text = file::write(known.current(now()));
+    let again: Vec<_> = file::read(&text, now()).collect();
+    assert_eq!(again, known.current(now()).cloned().collect::<Vec<_>>());
+}
+
+#[test]
+fn values_without_names_do_not_imitate_protected_names() {
+    for wrong in ["__Secure-x", "=__host-x=1", "__HOST-x=1; Secure"] {
+        refusal("https://a.test/", wrong);
+    }
+}
+
+#[test]
+fn long_attributes_are_ignored_and_lifetimes_are_capped() {
+    let from = "https://a.test/x/y";
+    let long = format!("v=1; Path=/{}", "p".repeat(1024));
+    assert_eq!(sent(from, &[&long], "https://a.test/x/z"), "v=1");
+    for attribute in [
+        "Max-Age=99999999999999999999",
+        "Expires=Fri, 31 Dec 2100 23:59:59 GMT",
+    ] {
+        let mut known = Jar::default();
+        let field = format!("x=1; {attribute}");
+        known
+            .set(field.as_bytes(), &url(from), 1000)
+            .expect("a cookie");
+        let expires = known.current(1000).next().expect("kept").expires;
+        assert_eq!(expires, Some(1000 + MAX_LIFETIME), "{attribute}");
+    }
+    for ignored in [
+        "Max-Age=x",
+        "Max-Age=1x",
+        "Max-Age=",
+        "Max-Age=-",
+        "Expires=never",
+    ] {
+        let field = format!("x=1; {ignored}");
+        assert_eq!(sent(from, &[&field], from), "x=1", "{ignored}");
+    }
+}
+
+#[test]
+fn last_attribute_counts() {
+    let from = "http://b.a.test/x/y";
+    for (field, to, is_sent) in [
+        (
+            "x=1; Domain=b.a.test; Domain=a.test",
+            "http://a.test/x",
+            true,
+        ),
+        ("x=1; Domain=a.test; Domain=", "http://a.test/x", true),
+        ("x=1; Path=/z; Path=/x", "http://b.a.test/x", true),
+        ("x=1; Path=/; Path=z", "http://b.a.test/", false),
+        ("x=1; Max-Age=0; Max-Age=10", "http://b.a.test/x", true),
+    ] {
+        let expected = if is_sent { "x=1" } else { "" };
+        assert_eq!(sent(from, &[field], to), expected, "{field}");
+    }
+}
+
+#[test]
+fn replaced_cookies_keep_their_place() {
+    let from = "http://a.test/";
+    assert_eq!(sent(from, &["a=1", "b=2", "a=3"], from), "a=3; b=2");
 }
 
 #[test]
 fn oldest_cookies_make_room() {
-    let mut known = Known::default();
+    let mut known = Jar::default();
     let from = url("http://a.test/");
     for number in 0..=MAX_OF_DOMAIN {
         let field = format!("c{number}=1");
-        known.set(field.as_bytes(), &from).expect("a cookie");
+        known.set(field.as_bytes(), &from, now()).expect("a cookie");
     }
-    assert_eq!(known.0.iter_any().count(), MAX_OF_DOMAIN);
-    assert!(!known.0.contains("a.test", "/", "c0"));
-    assert!(known.0.contains("a.test", "/", "c1"));
-    known.set(b"c9=; Max-Age=0", &from).expect("a cookie");
-    known.set(b"new=1", &from).expect("a cookie");
+    let names =
+        |known: &Jar| -> Vec<String> { known.current(now()).map(|it| it.shown_name()).collect() };
+    let kept = names(&known);
+    assert_eq!(kept.len(), MAX_OF_DOMAIN);
+    assert!(!kept.contains(&"c0".to_owned()) && kept.contains(&"c1".to_owned()));
+    known
+        .set(b"c9=; Max-Age=0", &from, now())
+        .expect("a cookie");
+    known.set(b"new=1", &from, now()).expect("a cookie");
+    let kept = names(&known);
     assert!(
-        known.0.contains("a.test", "/", "c1"),
+        kept.contains(&"c1".to_owned()),
         "an expired cookie is removed first"
     );
-    assert!(!known.0.contains_any("a.test", "/", "c9"));
+    assert!(!kept.contains(&"c9".to_owned()));
     for host in 0..MAX_COOKIES {
         let other = url(&format!("http://h{host}.test/"));
-        known.set(b"x=1", &other).expect("a cookie");
+        known.set(b"x=1", &other, now()).expect("a cookie");
     }
-    assert_eq!(known.0.iter_any().count(), MAX_COOKIES);
+    assert_eq!(names(&known).len(), MAX_COOKIES);
 }
 
 #[test]
 fn cookie_field_of_a_request_is_bounded() {
-    let mut known = Known::default();
+    let mut known = Jar::default();
     let from = url("http://a.test/");
     for number in 0..MAX_OF_DOMAIN {
         let field = format!("c{number}=1");
-        known.set(field.as_bytes(), &from).expect("a cookie");
+        known.set(field.as_bytes(), &from, now()).expect("a cookie");
     }
-    assert_eq!(known.field(&from).split("; ").count(), MAX_SENT);
+    assert_eq!(
+        shown(&known, "http://a.test/").split("; ").count(),
+        MAX_SENT
+    );
     let large = url("http://b.test/");
     for number in 0..4 {
         let field = format!("c{number}={}", "v".repeat(3000));
-        known.set(field.as_bytes(), &large).expect("a cookie");
+        known
+            .set(field.as_bytes(), &large, now())
+            .expect("a cookie");
     }
-    let field = known.field(&large);
+    let field = shown(&known, "http://b.test/");
     assert_eq!(field.split("; ").count(), 2);
     assert!(field.len() <= MAX_FIELD);
 }
@@ -306,9 +412,9 @@ HTTP/1.1 200 OK\r
 Set-Cookie: head=1; domain=e.test; path=/; Max-Age=100\r
 set-cookie: nowhere=1\r
 ";
-    let mut known = Known::default();
-    for (cookie, url) in file::read(text) {
-        let _ = known.insert(&cookie, &url);
+    let mut known = Jar::default();
+    for cookie in file::read(text.as_bytes(), now()) {
+        known.insert(cookie, now());
     }
     for (to, expected) in [
         ("http://x.a.test/p", "sub=1"),
@@ -321,9 +427,10 @@ set-cookie: nowhere=1\r
         ("http://d.test/", ""),
         ("http://x.e.test/", "head=1"),
     ] {
-        assert_eq!(known.field(&url(to)), expected, "{to}");
+        assert_eq!(shown(&known, to), expected, "{to}");
     }
-    let written = file::write(known.0.iter_unexpired());
+    let written = file::write(known.current(now()));
+    let written = String::from_utf8(written).expect("text");
     for line in text.lines().skip(1).take(2) {
         assert!(written.lines().any(|it| it == line), "{line}: {written}");
     }
@@ -333,7 +440,7 @@ set-cookie: nowhere=1\r
 
 #[test]
 fn malformed_files_contain_no_cookies() {
-    let mut known = Known::default();
+    let mut known = Jar::default();
     for text in [
         "\t\t\t\t\t\t",
         "\u{e9}\t\u{e9}",
@@ -341,13 +448,14 @@ fn malformed_files_contain_no_cookies() {
         "#HttpOnly_",
         "set-cookie:",
     ] {
-        assert_eq!(file::read(text).count(), 0, "{text}");
+        assert_eq!(file::read(text.as_bytes(), now()).count(), 0, "{text}");
     }
     let far = "a.test\tFALSE\t/\tFALSE\t9223372036854775807\tx\t1";
-    for (cookie, url) in file::read(far) {
-        known.insert(&cookie, &url).expect("a distant date");
+    for cookie in file::read(far.as_bytes(), now()) {
+        known.insert(cookie, now());
     }
-    assert!(file::write(known.0.iter_unexpired()).contains("\t253402300799\tx\t1"));
+    let written = String::from_utf8(file::write(known.current(now()))).expect("text");
+    assert!(written.contains("\t253402300799\tx\t1"), "{written}");
 }
 
 /// The limit is 50 of the 51 cookies.
@@ -368,8 +476,7 @@ fn cookies_of_a_response_are_limited() {
     let known = cookies
         .lock()
         .expect("the cookie engine is on")
-        .0
-        .iter_unexpired()
+        .current(now())
         .count();
     assert_eq!(known, MAX_SET_AT_ONCE);
 }
@@ -386,7 +493,10 @@ fn cookies_are_sensitive() {
     response.insert(header::SET_COOKIE, HeaderValue::from_static("kept=1"));
     let mut request = HeaderMap::new();
     cookies.on_response(&uri, &request, &response);
-    cookies.apply(&uri, &mut request);
+    let mut traced = HeaderMap::new();
+    cookies.apply(&Method::TRACE, &uri, &mut traced);
+    assert!(traced.is_empty());
+    cookies.apply(&Method::GET, &uri, &mut request);
     assert_eq!(request[header::COOKIE], "kept=1");
     assert!(request[header::COOKIE].is_sensitive());
 }

@@ -21,7 +21,7 @@ fn transfers_succeed_while_connections_move() {
     let (_, error) = moved(&["--rebind-every", "0.05"]);
     assert!(error.starts_with("courser: moves: "), "{error}");
     assert!(error.contains(", stalls p50 "), "{error}");
-    let (lines, error) = moved(&["--migrate-every", "0.05", "--json", "-s"]);
+    let (lines, error) = moved(&["--migrate-every", "0.05", "--timing-json", "-s"]);
     assert_eq!(error, "", "no output with --silent");
     let last = lines.lines().last().expect("a line for each transfer");
     let facts: Value = serde_json::from_str(last).expect("JSON");
