@@ -25,6 +25,7 @@ const LAYERS: &[(u8, &[&str])] = &[
             "interop",
             "load",
             "measure",
+            "oracle",
             "perf",
             "quinn",
             "services",

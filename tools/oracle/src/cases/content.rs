@@ -1,0 +1,63 @@
+//! Content arrives whatever the method and however its length is told.
+
+use crate::lab::{Answered, Findings, Lab, equal, pairs};
+use crate::message::{Content, Request, Response};
+use crate::seen::Framing;
+use crate::upstream::{Script, UpstreamVersion};
+
+const METHODS: &[&str] = &[
+    "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "QUERY", "X",
+];
+
+/// Sends each method with each kind of content. Rules: 9110-028, 9112-052, 9112-057, 9110-071, 9112-084.
+pub async fn content(lab: &mut Lab) -> Findings {
+    let mut findings = Findings::default();
+    let pieces = || vec![b"one".to_vec(), b"two".to_vec()];
+    let contents = [
+        ("none", Content::None),
+        ("length 0", Content::length("")),
+        ("length", Content::Length(pieces())),
+        ("unknown length", Content::Unknown(pieces())),
+        ("unknown and empty", Content::Unknown(Vec::new())),
+        (
+            "a request inside",
+            Content::unknown("\r\n\r\nGET /inside HTTP/1.1\r\nhost: x\r\n\r\n"),
+        ),
+    ];
+    for pair in pairs() {
+        for method in METHODS {
+            for (name, content) in &contents {
+                let request = Request::new(method, "/content")
+                    .with("content-type", "text/plain")
+                    .content(content.clone());
+                let script = Script::answer(Response::ok());
+                let answered = lab.send(pair, script, &request).await;
+                let result = check(pair.1, &request, &answered);
+                findings.note(pair, &format!("{method} with {name}"), result);
+            }
+        }
+    }
+    findings
+}
+
+fn check(upstream: UpstreamVersion, request: &Request, answered: &Answered) -> Result<(), String> {
+    let seen = answered.forwarded()?;
+    let method = String::from_utf8_lossy(&request.method);
+    equal("start", &*seen.start, &*format!("{method} /content"))?;
+    equal("content", seen.content.clone(), request.content.bytes())?;
+    equal("end", seen.is_complete(), true)?;
+    let is_known = matches!(request.content, Content::Length(_));
+    let length = request.content.bytes().len();
+    let is_framed = match (seen.framing, upstream) {
+        (Framing::Length(told), _) => u64::try_from(length) == Ok(told),
+        (Framing::None, UpstreamVersion::Http1) => length == 0,
+        (Framing::None, UpstreamVersion::H2c) => !is_known || length == 0,
+        (Framing::Chunked, _) => request.content != Content::None && !is_known,
+        (Framing::Close, _) => false,
+    };
+    equal(&format!("{:?} fits", seen.framing), is_framed, true)?;
+    equal("status", answered.answer.status(), 200)?;
+    equal("answer is complete", answered.answer.is_complete(), true)?;
+    let expected: &[u8] = if method == "HEAD" { b"" } else { b"ok" };
+    equal("answer", &*answered.answer.content, expected)
+}

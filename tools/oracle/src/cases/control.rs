@@ -1,0 +1,253 @@
+//! Control data: one host on every hop, and targets.
+
+use crate::lab::{Answered, Findings, Lab, equal, pairs};
+use crate::message::{Request, Response, Version};
+use crate::upstream::Script;
+
+/// What has to come of a request.
+enum Expected {
+    /// It arrives with this host, if it is not refused because the certificate is for another.
+    Host(&'static str),
+    /// It arrives with this target.
+    Target(&'static str),
+    /// It does not arrive, and the client is told.
+    Refused,
+}
+
+struct Case {
+    name: &'static str,
+    /// The versions that have the case.
+    versions: &'static [Version],
+    request: Request,
+    expected: Expected,
+}
+
+const ALL: &[Version] = &Version::ALL;
+const ONE: &[Version] = &[Version::Http1];
+const FRAMED: &[Version] = &[Version::Http2, Version::Http3];
+
+/// Sends every form of authority. Rules: 9110-008, 9110-038, 9110-043, 9112-013 to 9112-015, 9112-019 to 9112-021,
+/// 9113-046, 9113-065 to 9113-071.
+#[expect(clippy::too_many_lines, reason = "a table")]
+pub async fn authorities(lab: &mut Lab) -> Findings {
+    let get = || Request::new("GET", "/host");
+    let case = |name, versions, request, expected| Case {
+        name,
+        versions,
+        request,
+        expected,
+    };
+    let refused = |name, versions, request| case(name, versions, request, Expected::Refused);
+    let is = |name, versions, request, host| case(name, versions, request, Expected::Host(host));
+    let absolute = |target: &str| Request::new("GET", target);
+    let cases = [
+        is("a name", ALL, get(), "localhost"),
+        is(
+            "a port",
+            ALL,
+            get().authority("localhost:8443"),
+            "localhost:8443",
+        ),
+        is("upper case", ALL, get().authority("LOCALHOST"), "localhost"),
+        is(
+            "IPv4",
+            ALL,
+            get().authority("127.0.0.1:8443"),
+            "127.0.0.1:8443",
+        ),
+        is("IPv6", ALL, get().authority("[::1]:8443"), "[::1]:8443"),
+        refused("none", ALL, get().authority(None)),
+        refused("empty", ALL, get().authority("")),
+        refused("a user name", ALL, get().authority("user@localhost")),
+        refused("a path", ALL, get().authority("localhost/x")),
+        refused("a query", ALL, get().authority("localhost?x")),
+        refused("a space", ALL, get().authority("local host")),
+        refused(
+            "a port that is no number",
+            ALL,
+            get().authority("localhost:x"),
+        ),
+        refused("two ports", ALL, get().authority("localhost:1:2")),
+        refused("a list", ALL, get().authority("localhost, other")),
+        refused("two Host lines", ONE, get().with("host", "localhost")),
+        refused("two hosts", ONE, get().with("Host", "other")),
+        is(
+            "Host without :authority",
+            FRAMED,
+            get().authority(None).with("host", "localhost"),
+            "localhost",
+        ),
+        is(
+            "Host and :authority alike",
+            FRAMED,
+            get().with("host", "localhost"),
+            "localhost",
+        ),
+        refused(
+            "Host and :authority differ",
+            FRAMED,
+            get().with("host", "other"),
+        ),
+        refused(
+            "Host is empty beside :authority",
+            FRAMED,
+            get().with("host", ""),
+        ),
+        refused(
+            "two Host fields",
+            FRAMED,
+            get()
+                .authority(None)
+                .with("host", "localhost")
+                .with("host", "localhost"),
+        ),
+        refused(
+            "a user name in Host",
+            FRAMED,
+            get().authority(None).with("host", "user@localhost"),
+        ),
+        is(
+            "absolute form",
+            ONE,
+            absolute("https://localhost/host"),
+            "localhost",
+        ),
+        refused(
+            "absolute form with a user name",
+            ONE,
+            absolute("https://user@localhost/host"),
+        ),
+        refused(
+            "absolute form without a host",
+            ONE,
+            absolute("https:///host"),
+        ),
+        refused(
+            "absolute form without Host",
+            ONE,
+            absolute("https://localhost/host").authority(None),
+        ),
+    ];
+    run(lab, &cases).await
+}
+
+/// Sends every form of target. Rules: 9110-056, 9112-024 to 9112-026, 9113-064, 9113-074, 9113-073.
+#[expect(clippy::too_many_lines, reason = "a table")]
+pub async fn targets(lab: &mut Lab) -> Findings {
+    let case = |name, versions, request, expected| Case {
+        name,
+        versions,
+        request,
+        expected,
+    };
+    let passes = |name, versions, method: &str, path: &str, target| {
+        case(
+            name,
+            versions,
+            Request::new(method, path),
+            Expected::Target(target),
+        )
+    };
+    let refused = |name, versions, method: &str, path: &str| {
+        case(
+            name,
+            versions,
+            Request::new(method, path),
+            Expected::Refused,
+        )
+    };
+    let cases = [
+        passes(
+            "escapes",
+            ALL,
+            "GET",
+            "/a%2fb%C3%A9?x=%26",
+            "GET /a%2fb%C3%A9?x=%26",
+        ),
+        passes("dots", ALL, "GET", "/a/../b/./c", "GET /a/../b/./c"),
+        passes("two slashes", ALL, "GET", "//a", "GET //a"),
+        passes("an empty query", ALL, "GET", "/a?", "GET /a?"),
+        passes(
+            "reserved",
+            ALL,
+            "GET",
+            "/!$&'()*+,;=:@",
+            "GET /!$&'()*+,;=:@",
+        ),
+        passes(
+            "quotes in a query",
+            ALL,
+            "GET",
+            "/q?up{job=\"a\"}",
+            "GET /q?up{job=\"a\"}",
+        ),
+        passes(
+            "others in a query",
+            ALL,
+            "GET",
+            "/q?<a>|`^\\[]",
+            "GET /q?<a>|`^\\[]",
+        ),
+        passes("asterisk", ALL, "OPTIONS", "*", "OPTIONS *"),
+        passes(
+            "absolute form",
+            ONE,
+            "GET",
+            "https://localhost/a?b",
+            "GET /a?b",
+        ),
+        passes(
+            "absolute form without a path",
+            ONE,
+            "GET",
+            "https://localhost",
+            "GET /",
+        ),
+        passes(
+            "OPTIONS of a server",
+            ONE,
+            "OPTIONS",
+            "https://localhost",
+            "OPTIONS *",
+        ),
+        refused("asterisk of GET", ALL, "GET", "*"),
+        refused("a fragment", ALL, "GET", "/a#b"),
+        refused("no slash", ALL, "GET", "a"),
+        refused("no path", FRAMED, "GET", ""),
+        refused("a space", FRAMED, "GET", "/a b"),
+        refused("two spaces", ONE, "GET", "/a b"),
+        refused("CONNECT", ONE, "CONNECT", "localhost:443"),
+    ];
+    run(lab, &cases).await
+}
+
+async fn run(lab: &mut Lab, cases: &[Case]) -> Findings {
+    let mut findings = Findings::default();
+    for pair in pairs() {
+        for case in cases.iter().filter(|case| case.versions.contains(&pair.0)) {
+            let script = Script::answer(Response::ok());
+            let answered = lab.send_beside(pair, script, &case.request).await;
+            findings.note(pair, case.name, check(case, &answered));
+        }
+    }
+    findings
+}
+
+fn check(case: &Case, answered: &Answered) -> Result<(), String> {
+    match case.expected {
+        Expected::Refused => answered.refusal().map(drop),
+        Expected::Host(_) if answered.answer.status() == 421 => answered.refusal().map(drop),
+        Expected::Host(host) => {
+            let seen = answered.forwarded()?;
+            equal("host", &*seen.get("host").to_ascii_lowercase(), host)?;
+            equal("a second host", &*seen.get("host (field)"), "")?;
+            equal("status", answered.answer.status(), 200)
+        }
+        Expected::Target(target) => {
+            let seen = answered.forwarded()?;
+            equal("target", &*seen.start, target)?;
+            equal("host", &*seen.get("host"), "localhost")?;
+            equal("status", answered.answer.status(), 200)
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! The tables of cases for a gateway.
+//!
+//! Each function runs one table through every pair of client and upstream version. A square that stays empty is an error.
+
+mod content;
+mod control;
+mod cut;
+mod fields;
+mod same;
+mod status;
+mod sweep;
+mod timing;
+
+pub use content::content;
+pub use control::{authorities, targets};
+pub use cut::{requests_that_are_cut, responses_that_are_cut};
+pub use fields::{listed_in_connection, request_fields, response_fields, trailers};
+pub use same::same_over_all_versions;
+pub use status::{interim_responses, statuses};
+pub use sweep::bytes;
+pub use timing::{answers_before_the_end, answers_that_never_come, answers_twice};

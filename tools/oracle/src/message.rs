@@ -1,0 +1,230 @@
+//! Messages as lists of bytes.
+
+use std::fmt;
+
+/// A name and a value, as they are sent.
+pub type Field = (Vec<u8>, Vec<u8>);
+
+/// Returns a field of these bytes.
+pub fn field(name: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Field {
+    (name.as_ref().to_vec(), value.as_ref().to_vec())
+}
+
+/// The version of HTTP of a client.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Version {
+    /// HTTP/1.1 over TLS.
+    Http1,
+    /// HTTP/2 over TLS.
+    Http2,
+    /// HTTP/3.
+    Http3,
+}
+
+impl Version {
+    /// Every version, in their order.
+    pub const ALL: [Self; 3] = [Self::Http1, Self::Http2, Self::Http3];
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Http1 => "h1",
+            Self::Http2 => "h2",
+            Self::Http3 => "h3",
+        })
+    }
+}
+
+/// The content of a message, in pieces, and how its length is told.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Content {
+    /// No content and no framing field.
+    #[default]
+    None,
+    /// Content-Length, and the pieces.
+    Length(Vec<Vec<u8>>),
+    /// The length is not told before: chunks in HTTP/1.1, no Content-Length in the other versions.
+    Unknown(Vec<Vec<u8>>),
+}
+
+impl Content {
+    /// Returns content of a known length in one piece.
+    pub fn length(bytes: impl AsRef<[u8]>) -> Self {
+        Self::Length(vec![bytes.as_ref().to_vec()])
+    }
+
+    /// Returns content of unknown length in one piece.
+    pub fn unknown(bytes: impl AsRef<[u8]>) -> Self {
+        Self::Unknown(vec![bytes.as_ref().to_vec()])
+    }
+
+    /// Returns the pieces.
+    pub fn pieces(&self) -> &[Vec<u8>] {
+        match self {
+            Self::None => &[],
+            Self::Length(pieces) | Self::Unknown(pieces) => pieces,
+        }
+    }
+
+    /// Returns all bytes.
+    pub fn bytes(&self) -> Vec<u8> {
+        self.pieces().concat()
+    }
+}
+
+/// How the sender of a message ends it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Ending {
+    /// As the framing says.
+    #[default]
+    Complete,
+    /// The end of the connection, or of the stream in HTTP/3, before the message is complete.
+    Cut,
+    /// A reset of the stream, or of the connection in HTTP/1.1, before the message is complete.
+    Reset,
+}
+
+/// A request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// The method.
+    pub method: Vec<u8>,
+    /// The scheme, for HTTP/2 and HTTP/3.
+    pub scheme: Vec<u8>,
+    /// The authority: Host in HTTP/1.1, `:authority` otherwise.
+    pub authority: Option<Vec<u8>>,
+    /// The path and the query, or the target as a whole in HTTP/1.1.
+    pub path: Vec<u8>,
+    /// The fields, without those that the authority and the content give.
+    pub fields: Vec<Field>,
+    /// The content.
+    pub content: Content,
+    /// The fields behind the content.
+    pub trailers: Vec<Field>,
+    /// How it ends. What is not [`Ending::Complete`] ends behind the pieces of the content.
+    pub ending: Ending,
+}
+
+impl Request {
+    /// Returns a request for `https://localhost` with this path, without content.
+    pub fn new(method: impl AsRef<[u8]>, path: impl AsRef<[u8]>) -> Self {
+        Self {
+            method: method.as_ref().to_vec(),
+            scheme: b"https".to_vec(),
+            authority: Some(b"localhost".to_vec()),
+            path: path.as_ref().to_vec(),
+            fields: Vec::new(),
+            content: Content::None,
+            trailers: Vec::new(),
+            ending: Ending::Complete,
+        }
+    }
+
+    /// Adds a field.
+    #[must_use]
+    pub fn with(mut self, name: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Self {
+        self.fields.push(field(name, value));
+        self
+    }
+
+    /// Sets the authority.
+    #[must_use]
+    pub fn authority(mut self, authority: impl Into<Option<&'static str>>) -> Self {
+        self.authority = authority.into().map(|text| text.as_bytes().to_vec());
+        self
+    }
+
+    /// Sets the content.
+    #[must_use]
+    pub fn content(mut self, content: Content) -> Self {
+        self.content = content;
+        self
+    }
+
+    /// Adds a trailer field.
+    #[must_use]
+    pub fn trailer(mut self, name: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Self {
+        self.trailers.push(field(name, value));
+        self
+    }
+
+    /// Sets the end.
+    #[must_use]
+    pub fn ending(mut self, ending: Ending) -> Self {
+        self.ending = ending;
+        self
+    }
+}
+
+/// A response.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Response {
+    /// The interim responses before it: status and fields.
+    pub interim: Vec<(u16, Vec<Field>)>,
+    /// The status.
+    pub status: u16,
+    /// The fields, without those that the content gives.
+    pub fields: Vec<Field>,
+    /// The content.
+    pub content: Content,
+    /// The fields behind the content.
+    pub trailers: Vec<Field>,
+    /// How it ends.
+    pub ending: Ending,
+}
+
+impl Response {
+    /// Returns a response without content.
+    pub fn new(status: u16) -> Self {
+        Self {
+            interim: Vec::new(),
+            status,
+            fields: Vec::new(),
+            content: Content::None,
+            trailers: Vec::new(),
+            ending: Ending::Complete,
+        }
+    }
+
+    /// Returns 200 with `ok` as content.
+    pub fn ok() -> Self {
+        Self::new(200).content(Content::length("ok"))
+    }
+
+    /// Adds an interim response.
+    #[must_use]
+    pub fn interim(mut self, status: u16, fields: &[(&str, &str)]) -> Self {
+        let fields = fields.iter().map(|(name, value)| field(name, value));
+        self.interim.push((status, fields.collect()));
+        self
+    }
+
+    /// Adds a field.
+    #[must_use]
+    pub fn with(mut self, name: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Self {
+        self.fields.push(field(name, value));
+        self
+    }
+
+    /// Sets the content.
+    #[must_use]
+    pub fn content(mut self, content: Content) -> Self {
+        self.content = content;
+        self
+    }
+
+    /// Adds a trailer field.
+    #[must_use]
+    pub fn trailer(mut self, name: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Self {
+        self.trailers.push(field(name, value));
+        self
+    }
+
+    /// Sets the end.
+    #[must_use]
+    pub fn ending(mut self, ending: Ending) -> Self {
+        self.ending = ending;
+        self
+    }
+}

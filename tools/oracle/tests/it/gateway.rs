@@ -1,0 +1,133 @@
+//! `--proxy` in the process of the tests: the same services as in the binary, without its log.
+
+use std::time::Duration;
+
+use courser::Identity;
+use courser_oracle::{Findings, Gateway, Lab, cases};
+use courser_services::{Backend, Proxy, ProxyTimes, Recorder, Site};
+
+/// Starts a server that forwards to `url`.
+async fn start(url: &str) -> Gateway {
+    let identity = Identity::dev().expect("random numbers");
+    let certificate = identity.certificate();
+    let times = ProxyTimes {
+        connect: Duration::from_secs(5),
+        response: Duration::from_millis(500),
+        body: Duration::from_secs(5),
+    };
+    let backend = Backend::parse(url).expect("a URL");
+    let site = Site::Proxy(Box::new(Proxy::new(backend, times)));
+    let recorder = Recorder {
+        log: None,
+        metrics: None,
+    };
+    let server = courser::serve("127.0.0.1:0", identity).interim_responses(true);
+    let bound = server.bind().expect("a port");
+    let address = bound.handle().local_addr();
+    let serving = bound.service(site.into_service(false, recorder));
+    let task = tokio::spawn(serving.into_future());
+    Gateway::new(address, certificate, Task(task.abort_handle()))
+}
+
+/// Ends the server when it is dropped.
+struct Task(tokio::task::AbortHandle);
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Runs a table.
+fn run(table: impl AsyncFnOnce(&mut Lab) -> Findings) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let findings = runtime.block_on(async {
+        let mut lab = Lab::start(start).await;
+        table(&mut lab).await
+    });
+    findings.finish();
+}
+
+#[test]
+fn content_arrives_whatever_the_method_and_the_framing() {
+    run(cases::content);
+}
+
+#[test]
+fn one_authority_arrives_or_none() {
+    run(cases::authorities);
+}
+
+#[test]
+fn targets_arrive_byte_for_byte_or_not_at_all() {
+    run(cases::targets);
+}
+
+#[test]
+fn request_fields_pass_or_are_gone() {
+    run(cases::request_fields);
+}
+
+#[test]
+fn response_fields_pass_or_are_gone() {
+    run(cases::response_fields);
+}
+
+#[test]
+fn fields_that_connection_lists_are_gone() {
+    run(cases::listed_in_connection);
+}
+
+#[test]
+fn trailers_carry_nothing_that_frames_routes_or_authenticates() {
+    run(cases::trailers);
+}
+
+#[test]
+fn one_request_is_the_same_over_all_versions() {
+    run(cases::same_over_all_versions);
+}
+
+#[test]
+fn statuses_pass_unless_there_are_none_such() {
+    run(cases::statuses);
+}
+
+#[test]
+fn interim_responses_pass_over_all_versions() {
+    run(cases::interim_responses);
+}
+
+#[test]
+fn each_byte_passes_unchanged_or_is_refused_alike() {
+    run(cases::bytes);
+}
+
+#[test]
+fn requests_that_are_cut_never_arrive_complete() {
+    run(cases::requests_that_are_cut);
+}
+
+#[test]
+fn responses_that_are_cut_never_arrive_complete() {
+    run(cases::responses_that_are_cut);
+}
+
+#[test]
+fn answers_before_the_end_of_the_content_arrive() {
+    run(cases::answers_before_the_end);
+}
+
+#[test]
+fn second_answers_are_nobodys() {
+    run(cases::answers_twice);
+}
+
+#[test]
+fn what_is_no_answer_becomes_an_error() {
+    run(cases::answers_that_never_come);
+}

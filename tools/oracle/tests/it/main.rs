@@ -1,0 +1,3 @@
+//! The tables of cases against a gateway in this process.
+
+mod gateway;
