@@ -1,11 +1,11 @@
-//! The tables of cases for a gateway.
-//!
-//! Each function runs one table through every pair of client and upstream version. A square that stays empty is an error.
+//! The tables of cases: for a gateway, through every pair of client and upstream version, and for a server of files, over every
+//! version. A square that stays empty is an error.
 
 mod content;
 mod control;
 mod cut;
 mod fields;
+pub mod origin;
 mod same;
 mod status;
 mod sweep;
