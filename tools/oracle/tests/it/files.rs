@@ -51,7 +51,10 @@ fn run(table: impl AsyncFnOnce(&Gateway) -> Findings) {
     folder.write(LARGE, &"let a = 1;".repeat(200), modified);
     folder.write(FUTURE, CONTENT, tomorrow);
     let findings = serving::block_on(async {
-        let files = Files::builder().compress(true).open(&folder.0).expect("our folder");
+        let files = Files::builder()
+            .compress(true)
+            .open(&folder.0)
+            .expect("our folder");
         table(&serving::start(Site::Files(files))).await
     });
     findings.finish();

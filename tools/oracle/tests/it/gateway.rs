@@ -74,6 +74,16 @@ fn statuses_pass_unless_there_are_none_such() {
 }
 
 #[test]
+fn the_gateway_names_the_client_and_itself() {
+    run(cases::own_fields);
+}
+
+#[test]
+fn hops_are_counted() {
+    run(cases::max_forwards);
+}
+
+#[test]
 fn interim_responses_pass_over_all_versions() {
     run(cases::interim_responses);
 }
