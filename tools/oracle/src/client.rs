@@ -1,6 +1,7 @@
 //! A client of one version.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -59,7 +60,11 @@ impl Client {
                         return Seen::nothing(End::Reset(0));
                     }
                 }
-                h1::read_response(wire, request.method == b"HEAD").await
+                let seen = h1::read_response(wire, request.method == b"HEAD").await;
+                if seen.get("connection").contains("close") {
+                    wire.close().await;
+                }
+                seen
             }
             Self::Http2(connection) => connection.exchange(request).await,
             Self::Http3(connection) => connection.exchange(request).await,
@@ -100,9 +105,13 @@ impl Client {
     }
 
     /// Returns true if further requests can be sent.
-    pub fn is_usable(&self) -> bool {
+    pub async fn is_usable(&mut self) -> bool {
         match self {
-            Self::Http1(wire) => wire.end.is_none() && wire.unread.is_empty(),
+            Self::Http1(wire) => {
+                // An end that has arrived is read, and nothing is waited for.
+                wire.fill_within(Duration::ZERO).await;
+                wire.end.is_none() && wire.unread.is_empty()
+            }
             Self::Http2(connection) => connection.goaway.is_none() && connection.wire.end.is_none(),
             Self::Http3(connection) => !connection.is_over(),
         }

@@ -34,6 +34,11 @@ pub fn response(response: &Response) -> Vec<u8> {
         bytes.extend_from_slice(b"\r\n");
     }
     bytes.extend_from_slice(format!("HTTP/1.1 {:03} \r\n", response.status).as_bytes());
+    // Without it the end of the connection would be that of the content.
+    let has_length = !matches!(response.status, 100..200 | 204 | 304);
+    if has_length && response.content == Content::None && response.trailers.is_empty() {
+        write_field(&field("content-length", "0"), &mut bytes);
+    }
     write_rest(
         &response.fields,
         &response.content,

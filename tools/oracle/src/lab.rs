@@ -1,6 +1,6 @@
 //! Gateways in front of upstream servers of every version, clients of every version, and what is wrong between them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::client::Client;
@@ -13,7 +13,30 @@ use crate::upstream::{Script, Upstream, UpstreamVersion};
 #[derive(Debug)]
 pub struct Lab {
     squares: BTreeMap<UpstreamVersion, (Gateway, Upstream)>,
-    clients: BTreeMap<(Version, UpstreamVersion), Client>,
+    clients: BTreeMap<Pair, Client>,
+}
+
+/// The versions on both sides of a gateway.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Pair {
+    /// The version of the client.
+    pub client: Version,
+    /// The version of the upstream server.
+    pub upstream: UpstreamVersion,
+}
+
+impl Pair {
+    /// Returns every pair.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let with = |client| UpstreamVersion::ALL.map(|upstream| Self { client, upstream });
+        Version::ALL.into_iter().flat_map(with)
+    }
+}
+
+impl fmt::Display for Pair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} -> {}", self.client, self.upstream)
+    }
 }
 
 /// What came of a request.
@@ -115,101 +138,83 @@ impl Lab {
     }
 
     /// Sends a request, on an earlier connection if that can be used, and returns what came of it.
-    pub async fn send(
-        &mut self,
-        pair: (Version, UpstreamVersion),
-        script: Script,
-        request: &Request,
-    ) -> Answered {
-        self.upstream(pair.1).script(script);
+    pub async fn send(&mut self, pair: Pair, script: Script, request: &Request) -> Answered {
+        self.upstream(pair.upstream).script(script);
         let mut client = self.client(pair).await;
         let answer = client.exchange(request).await;
         self.keep(pair, client);
         Answered {
             answer,
-            upstream: self.upstream(pair.1).take().await,
+            upstream: self.upstream(pair.upstream).take().await,
             neighbour: None,
         }
     }
 
     /// Sends a request while a healthy one is in flight on the same connection, on a connection of its own.
-    pub async fn send_beside(
-        &mut self,
-        pair: (Version, UpstreamVersion),
-        script: Script,
-        request: &Request,
-    ) -> Answered {
-        self.upstream(pair.1).script(script);
+    pub async fn send_beside(&mut self, pair: Pair, script: Script, request: &Request) -> Answered {
+        self.upstream(pair.upstream).script(script);
         let mut client = self.client(pair).await;
         let (answer, neighbour) = client.exchange_beside(request).await;
         self.keep(pair, client);
         Answered {
             answer,
-            upstream: self.upstream(pair.1).take().await,
+            upstream: self.upstream(pair.upstream).take().await,
             neighbour,
         }
     }
 
     /// Returns a connection to the gateway, an earlier one if it can be used.
-    pub async fn client(&mut self, pair: (Version, UpstreamVersion)) -> Client {
-        match self.clients.remove(&pair) {
-            Some(client) if client.is_usable() => client,
-            _ => Client::connect(pair.0, self.gateway(pair.1)).await,
+    pub async fn client(&mut self, pair: Pair) -> Client {
+        if let Some(mut client) = self.clients.remove(&pair)
+            && client.is_usable().await
+        {
+            return client;
         }
+        Client::connect(pair.client, self.gateway(pair.upstream)).await
     }
 
     /// Keeps a connection for later requests.
-    pub fn keep(&mut self, pair: (Version, UpstreamVersion), client: Client) {
+    pub fn keep(&mut self, pair: Pair, client: Client) {
         self.clients.insert(pair, client);
     }
 }
 
-/// Returns every pair of versions.
-pub(crate) fn pairs() -> impl Iterator<Item = (Version, UpstreamVersion)> {
-    Version::ALL
-        .into_iter()
-        .flat_map(|client| UpstreamVersion::ALL.map(|upstream| (client, upstream)))
-}
-
-/// What a table found, and which pairs of versions it tried.
+/// What a table found, and where it tried.
 #[derive(Debug, Default)]
 pub struct Findings {
-    tried: BTreeMap<(Version, UpstreamVersion), usize>,
+    /// The number of cases of each square, which is 0 as long as nobody tried it.
+    squares: BTreeMap<String, usize>,
     wrong: Vec<String>,
-    absent: BTreeSet<(Version, UpstreamVersion)>,
 }
 
 impl Findings {
-    /// Notes a case of a pair, and what is wrong with it.
-    pub fn note(
-        &mut self,
-        pair: (Version, UpstreamVersion),
-        case: &str,
-        result: Result<(), String>,
-    ) {
-        *self.tried.entry(pair).or_default() += 1;
-        if let Err(what) = result {
-            let (client, upstream) = pair;
-            self.wrong
-                .push(format!("{case} [{client} -> {upstream}] {what}"));
+    /// Begins a table that has to try each of these squares.
+    pub fn over<T: fmt::Display>(squares: impl IntoIterator<Item = T>) -> Self {
+        let squares = squares.into_iter().map(|square| (square.to_string(), 0));
+        Self {
+            squares: squares.collect(),
+            wrong: Vec::new(),
         }
     }
 
-    /// Says that a table does not try a pair, because its cases do not exist there.
-    pub fn leave_out(&mut self, pair: (Version, UpstreamVersion)) {
-        self.absent.insert(pair);
+    /// Notes a case of a square, and what is wrong with it.
+    pub fn note(&mut self, square: impl fmt::Display, case: &str, result: Result<(), String>) {
+        let square = square.to_string();
+        if let Err(what) = result {
+            self.wrong.push(format!("{case} [{square}] {what}"));
+        }
+        *self.squares.entry(square).or_default() += 1;
     }
 
     /// Ends a table.
     ///
     /// # Panics
-    /// Panics if anything was wrong, or a pair of versions was not tried.
+    /// Panics if anything was wrong, or a square was not tried.
     pub fn finish(self) {
-        for pair in pairs() {
-            let is_tried = self.tried.contains_key(&pair) || self.absent.contains(&pair);
-            assert!(is_tried, "nothing was tried over {} -> {}", pair.0, pair.1);
-        }
         print!("{self}");
+        for (square, count) in &self.squares {
+            assert!(*count > 0, "nothing was tried over {square}");
+        }
         assert!(
             self.wrong.is_empty(),
             "{} cases are wrong:\n{}",
@@ -219,11 +224,11 @@ impl Findings {
     }
 }
 
-/// Writes the number of cases of each pair.
+/// Writes the number of cases of each square.
 impl fmt::Display for Findings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for ((client, upstream), count) in &self.tried {
-            writeln!(f, "{client} -> {upstream:<3}  {count} cases")?;
+        for (square, count) in &self.squares {
+            writeln!(f, "{square:<9}  {count} cases")?;
         }
         Ok(())
     }

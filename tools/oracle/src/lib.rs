@@ -28,7 +28,7 @@ mod wire;
 
 pub use client::Client;
 pub use gateway::Gateway;
-pub use lab::{Answered, Findings, Lab, Refusal};
+pub use lab::{Answered, Findings, Lab, Pair, Refusal};
 pub use message::{Content, Ending, Field, Request, Response, Version, field};
 pub use seen::{End, Framing, Seen};
 pub use upstream::{Script, Upstream, UpstreamVersion, When};

@@ -221,10 +221,10 @@ struct Count {
     all: usize,
 }
 
-/// The coverage of the rules of receivers, senders and proxies.
-#[derive(Clone, Copy, Debug, Default)]
+/// The coverage of the rules of each side.
+#[derive(Clone, Debug, Default)]
 struct Coverage {
-    sides: [Count; 3],
+    sides: BTreeMap<Side, Count>,
     /// Rules of any side that do not apply. The counts leave them out.
     not_applicable: usize,
     /// Rules of any side that bind what is not built. The counts leave them out.
@@ -233,12 +233,7 @@ struct Coverage {
 
 impl Coverage {
     fn add(&mut self, side: Side, is_held: bool) {
-        let [receiver, sender, proxy] = &mut self.sides;
-        let count = match side {
-            Side::Receiver => receiver,
-            Side::Sender => sender,
-            Side::Proxy => proxy,
-        };
+        let count = self.sides.entry(side).or_default();
         count.held += usize::from(is_held);
         count.all += 1;
     }
@@ -250,19 +245,22 @@ impl Coverage {
         }
     }
 
+    /// Formats the counts. A side that no rule binds is left out.
     fn line(&self, name: &str) -> String {
         let mut line = format!("{name:<8}");
-        for (side, count) in ["receiver", "sender", "proxy"].iter().zip(self.sides) {
-            let Count { held, all } = count;
-            line.push_str(&format!("  {side} {held:>3} of {all:>3}"));
+        for side in Side::ALL {
+            if let Some(Count { held, all }) = self.sides.get(&side) {
+                line.push_str(&format!("  {} {held:>3} of {all:>3}", side.name()));
+            }
         }
-        let held: usize = self.sides.iter().map(|count| count.held).sum();
-        let all: usize = self.sides.iter().map(|count| count.all).sum();
+        let held: usize = self.sides.values().map(|count| count.held).sum();
+        let all: usize = self.sides.values().map(|count| count.all).sum();
         let percent = (held * 100).checked_div(all).unwrap_or(100);
+        let untested = all - held;
         let (not_applicable, not_built) = (self.not_applicable, self.not_built);
         format!(
             "{line}  all {held:>3} of {all:>3} rules mapped, {percent:>3} %, \
-             {not_applicable:>2} do not apply, {not_built:>2} not built\n"
+             {untested:>3} without a test, {not_applicable:>2} do not apply, {not_built:>2} not built\n"
         )
     }
 }

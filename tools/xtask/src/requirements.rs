@@ -18,7 +18,7 @@ pub(crate) struct Requirement {
 }
 
 /// The end that a rule binds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Side {
     /// The end that receives, `…-rx`.
     Receiver,
@@ -26,15 +26,41 @@ pub(crate) enum Side {
     Sender,
     /// An intermediary between clients and servers, `proxy`.
     Proxy,
+    /// The server that a resource lives on, `origin`: files, services of the library, pages of the server itself.
+    Origin,
+    /// The program that starts requests for a user, `ua`: cookies, redirects, credentials.
+    UserAgent,
 }
 
 impl Side {
+    /// Every side, in the order of reports.
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Receiver,
+        Self::Sender,
+        Self::Proxy,
+        Self::Origin,
+        Self::UserAgent,
+    ];
+
+    /// Returns the name in reports.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Receiver => "receiver",
+            Self::Sender => "sender",
+            Self::Proxy => "proxy",
+            Self::Origin => "origin",
+            Self::UserAgent => "user agent",
+        }
+    }
+
     /// Reads a side of the table.
     fn of(text: &str) -> Option<Self> {
         match text.split_once('-') {
             Some(("both" | "client" | "server", "rx")) => Some(Self::Receiver),
             Some(("both" | "client" | "server", "tx")) => Some(Self::Sender),
             None if text == "proxy" => Some(Self::Proxy),
+            None if text == "origin" => Some(Self::Origin),
+            None if text == "ua" => Some(Self::UserAgent),
             _ => None,
         }
     }

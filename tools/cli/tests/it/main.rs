@@ -13,6 +13,7 @@ mod mistakes;
 mod namespace;
 #[cfg(target_os = "linux")]
 mod namespaces;
+mod oracle;
 mod perf;
 mod probe;
 #[cfg(unix)]

@@ -1,6 +1,6 @@
 //! Control data: one host on every hop, and targets.
 
-use crate::lab::{Answered, Findings, Lab, equal, pairs};
+use crate::lab::{Answered, Findings, Lab, Pair, equal};
 use crate::message::{Request, Response, Version};
 use crate::upstream::Script;
 
@@ -222,9 +222,12 @@ pub async fn targets(lab: &mut Lab) -> Findings {
 }
 
 async fn run(lab: &mut Lab, cases: &[Case]) -> Findings {
-    let mut findings = Findings::default();
-    for pair in pairs() {
-        for case in cases.iter().filter(|case| case.versions.contains(&pair.0)) {
+    let mut findings = Findings::over(Pair::all());
+    for pair in Pair::all() {
+        for case in cases
+            .iter()
+            .filter(|case| case.versions.contains(&pair.client))
+        {
             let script = Script::answer(Response::ok());
             let answered = lab.send_beside(pair, script, &case.request).await;
             findings.note(pair, case.name, check(case, &answered));

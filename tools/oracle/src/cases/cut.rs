@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::client::Client;
-use crate::lab::{Findings, Lab, equal, pairs};
+use crate::lab::{Findings, Lab, Pair, equal};
 use crate::message::{Content, Ending, Request, Response, Version};
 use crate::seen::End;
 use crate::upstream::{Script, UpstreamVersion, When};
@@ -12,7 +12,7 @@ use crate::{h1, h2, h3};
 
 /// Cuts requests after some of their bytes, by an end and by a reset. Rules: 9110-027, 9112-053, 9113-048, 9112-084.
 pub async fn requests_that_are_cut(lab: &mut Lab) -> Findings {
-    let mut findings = Findings::default();
+    let mut findings = Findings::over(Pair::all());
     let contents = [
         (
             "length",
@@ -23,14 +23,15 @@ pub async fn requests_that_are_cut(lab: &mut Lab) -> Findings {
             Content::Unknown(vec![b"one".to_vec(), b"two".to_vec()]),
         ),
     ];
-    for pair in pairs() {
+    for pair in Pair::all() {
         let mut sent = 0;
         for (name, content) in &contents {
             for ending in [Ending::Cut, Ending::Reset] {
                 let request = Request::new("POST", "/cut").content(content.clone());
-                for length in cuts(pair.0, &request, ending) {
+                for length in cuts(pair.client, &request, ending) {
                     sent += 1;
-                    lab.upstream(pair.1).script(Script::answer(Response::ok()));
+                    lab.upstream(pair.upstream)
+                        .script(Script::answer(Response::ok()));
                     cut(lab, pair, &request, ending, length).await;
                     // What the cut request became has arrived before what comes after it.
                     let healthy = Request::new("GET", "/healthy");
@@ -53,7 +54,7 @@ pub async fn requests_that_are_cut(lab: &mut Lab) -> Findings {
                 }
             }
         }
-        assert!(sent > 10, "too few cuts over {}", pair.0);
+        assert!(sent > 10, "too few cuts over {}", pair.client);
     }
     findings
 }
@@ -86,14 +87,8 @@ fn cuts(version: Version, request: &Request, ending: Ending) -> Vec<usize> {
     (1..head).step_by(19).chain(behind.step_by(2)).collect()
 }
 
-async fn cut(
-    lab: &mut Lab,
-    pair: (Version, UpstreamVersion),
-    request: &Request,
-    ending: Ending,
-    length: usize,
-) {
-    let mut client = Client::connect(pair.0, lab.gateway(pair.1)).await;
+async fn cut(lab: &mut Lab, pair: Pair, request: &Request, ending: Ending, length: usize) {
+    let mut client = Client::connect(pair.client, lab.gateway(pair.upstream)).await;
     match &mut client {
         Client::Http1(wire) => {
             wire.send(&h1::request(request)[..length]).await;
@@ -128,7 +123,7 @@ async fn end(wire: &mut crate::Wire, ending: Ending) {
 /// Cuts responses after some of their bytes. The client gets an error status or a message that is not complete. Rules: 9110-027,
 /// 9112-063, 9113-049, 9110-179.
 pub async fn responses_that_are_cut(lab: &mut Lab) -> Findings {
-    let mut findings = Findings::default();
+    let mut findings = Findings::over(Pair::all());
     let pieces = || vec![b"one".to_vec(), b"two".to_vec()];
     let responses = [
         (
@@ -140,10 +135,10 @@ pub async fn responses_that_are_cut(lab: &mut Lab) -> Findings {
             Response::new(200).content(Content::Unknown(pieces())),
         ),
     ];
-    for pair in pairs() {
+    for pair in Pair::all() {
         for (name, response) in &responses {
             for ending in [Ending::Cut, Ending::Reset] {
-                let scripts = match pair.1 {
+                let scripts = match pair.upstream {
                     UpstreamVersion::Http1 => cut_bytes(response, ending),
                     UpstreamVersion::H2c => cut_frames(response, ending),
                 };

@@ -1,6 +1,6 @@
 //! The fields that a gateway passes, removes and replaces.
 
-use crate::lab::{Findings, Lab, equal, pairs};
+use crate::lab::{Findings, Lab, Pair, equal};
 use crate::message::{Content, Request, Response, Version};
 use crate::upstream::{Script, UpstreamVersion};
 
@@ -76,13 +76,13 @@ const REQUEST_FIELDS: &[(&str, &str, Fate)] = &[
 
 /// Sends each field of a request.
 pub async fn request_fields(lab: &mut Lab) -> Findings {
-    let mut findings = Findings::default();
-    for pair in pairs() {
+    let mut findings = Findings::over(Pair::all());
+    for pair in Pair::all() {
         for (name, value, fate) in REQUEST_FIELDS {
             let request = Request::new("GET", "/field").with(name, value);
             let script = Script::answer(Response::ok());
             let answered = lab.send(pair, script, &request).await;
-            let result = if *fate == OfTheConnection && pair.0 != Version::Http1 {
+            let result = if *fate == OfTheConnection && pair.client != Version::Http1 {
                 answered.refusal().map(drop)
             } else {
                 answered.forwarded().and_then(|_| {
@@ -94,7 +94,7 @@ pub async fn request_fields(lab: &mut Lab) -> Findings {
             findings.note(pair, &format!("{name}: {value}"), result);
         }
         let case = "upper case, twice, with spaces around";
-        if pair.0 == Version::Http1 {
+        if pair.client == Version::Http1 {
             let request = Request::new("GET", "/field")
                 .with("X-Two", "  one\t")
                 .with("x-tWO", "two");
@@ -163,14 +163,14 @@ const RESPONSE_FIELDS: &[(&str, &str, Fate)] = &[
 
 /// Answers with each field.
 pub async fn response_fields(lab: &mut Lab) -> Findings {
-    let mut findings = Findings::default();
-    for pair in pairs() {
+    let mut findings = Findings::over(Pair::all());
+    for pair in Pair::all() {
         for (name, value, fate) in RESPONSE_FIELDS {
             let response = Response::ok().with(name, value);
             let request = Request::new("GET", "/field");
             let answered = lab.send(pair, Script::answer(response), &request).await;
             let seen = &answered.answer;
-            let result = if *fate == OfTheConnection && pair.1 == UpstreamVersion::H2c {
+            let result = if *fate == OfTheConnection && pair.upstream == UpstreamVersion::H2c {
                 // Malformed (RFC 9113 §8.2.2).
                 equal("status", seen.status(), 502)
             } else {
@@ -207,9 +207,12 @@ pub async fn response_fields(lab: &mut Lab) -> Findings {
 
 /// Lists fields in Connection. Rules: 9110-046, 9110-049, 9113-057.
 pub async fn listed_in_connection(lab: &mut Lab) -> Findings {
-    let mut findings = Findings::default();
-    for pair in pairs() {
-        if pair.0 == Version::Http1 {
+    // Neither end of the last two pairs has Connection.
+    let has_it =
+        |pair: &Pair| pair.client == Version::Http1 || pair.upstream == UpstreamVersion::Http1;
+    let mut findings = Findings::over(Pair::all().filter(has_it));
+    for pair in Pair::all() {
+        if pair.client == Version::Http1 {
             let request = Request::new("GET", "/listed")
                 .with(
                     "connection",
@@ -233,10 +236,8 @@ pub async fn listed_in_connection(lab: &mut Lab) -> Findings {
                 equal("via", seen.get("via").is_empty(), false)
             });
             findings.note(pair, "a list", result);
-        } else {
-            findings.leave_out(pair);
         }
-        if pair.1 == UpstreamVersion::Http1 {
+        if pair.upstream == UpstreamVersion::Http1 {
             let response = Response::ok()
                 .with("connection", "X-Listed, date")
                 .with("x-listed", "1")
@@ -256,15 +257,14 @@ pub async fn listed_in_connection(lab: &mut Lab) -> Findings {
 /// Sends fields behind the content. Those that frame, route, authenticate or name the client never arrive there, nor among the
 /// fields of the header section. Rules: 9110-031, 9110-032, 9110-034, 7239-011, 9112-061.
 pub async fn trailers(lab: &mut Lab) -> Findings {
-    const FORBIDDEN: &[&str] = &[
+    const OF_REQUESTS: &[&str] = &[
         "authorization",
         "content-length",
         "content-type",
         "cookie",
         "forwarded",
         "host",
-        "proxy",
-        "set-cookie",
+        "proxy-authorization",
         "transfer-encoding",
         "x-forwarded-for",
         "x-forwarded-host",
@@ -272,47 +272,32 @@ pub async fn trailers(lab: &mut Lab) -> Findings {
         "x-real-ip",
         "x_forwarded_for",
     ];
-    let mut findings = Findings::default();
-    for pair in pairs() {
-        for name in FORBIDDEN {
-            let is_malformed = *name == "transfer-encoding" && pair.0 != Version::Http1;
-            let request = Request::new("POST", "/trailers")
-                .with("te", "trailers")
-                .with("connection", "te")
-                .content(Content::unknown("abc"))
-                .trailer(name, "192.0.2.1")
-                .trailer("x-sum", "1");
-            let request = for_version(request, pair.0);
-            let answered = lab
-                .send(pair, Script::answer(Response::ok()), &request)
-                .await;
-            let reached = answered.upstream.first();
-            let text = reached.map(ToString::to_string).unwrap_or_default();
-            let result = if is_malformed || text.is_empty() {
-                // Refused, whole or in the middle.
-                equal(
-                    "complete",
-                    reached.is_some_and(crate::Seen::is_complete),
-                    false,
-                )
-            } else {
-                equal(
-                    &format!("arrives in\n{text}\n"),
-                    text.contains("192.0.2.1"),
-                    false,
-                )
-            };
+    const OF_RESPONSES: &[&str] = &[
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "forwarded",
+        "host",
+        "set-cookie",
+        "transfer-encoding",
+        "www-authenticate",
+        "x-forwarded-for",
+    ];
+    let mut findings = Findings::over(Pair::all());
+    for pair in Pair::all() {
+        for name in OF_REQUESTS {
+            let result = trailer_of_request(lab, pair, name).await;
             findings.note(pair, &format!("{name} of a request"), result);
+        }
+        for name in OF_RESPONSES {
             let response = Response::new(200)
                 .content(Content::unknown("abc"))
                 .trailer(name, "192.0.2.1")
                 .trailer("x-sum", "1");
-            let request = for_version(
-                Request::new("GET", "/trailers")
-                    .with("te", "trailers")
-                    .with("connection", "te"),
-                pair.0,
-            );
+            let request = Request::new("GET", "/trailers")
+                .with("te", "trailers")
+                .with("connection", "te");
+            let request = for_version(request, pair.client);
             let answered = lab.send(pair, Script::answer(response), &request).await;
             let text = answered.answer.to_string();
             let result = equal(
@@ -324,6 +309,32 @@ pub async fn trailers(lab: &mut Lab) -> Findings {
         }
     }
     findings
+}
+
+async fn trailer_of_request(lab: &mut Lab, pair: Pair, name: &str) -> Result<(), String> {
+    let request = Request::new("POST", "/trailers")
+        .with("te", "trailers")
+        .with("connection", "te")
+        .content(Content::unknown("abc"))
+        .trailer(name, "192.0.2.1")
+        .trailer("x-sum", "1");
+    let request = for_version(request, pair.client);
+    let answered = lab
+        .send(pair, Script::answer(Response::ok()), &request)
+        .await;
+    let Some(seen) = answered.upstream.first() else {
+        return Ok(());
+    };
+    if name == "transfer-encoding" && pair.client != Version::Http1 {
+        // Malformed (RFC 9113 §8.2.2), and cut where it shows.
+        return equal("complete", seen.is_complete(), false);
+    }
+    let text = seen.to_string();
+    equal(
+        &format!("arrives in\n{text}\n"),
+        text.contains("192.0.2.1"),
+        false,
+    )
 }
 
 /// Removes Connection, which only HTTP/1.1 has.

@@ -1,11 +1,12 @@
-//! The tables of cases for a gateway.
-//!
-//! Each function runs one table through every pair of client and upstream version. A square that stays empty is an error.
+//! The tables of cases: for a gateway, through every pair of client and upstream version, and for a server of files, over every
+//! version. A square that stays empty is an error.
 
 mod content;
 mod control;
 mod cut;
 mod fields;
+pub mod origin;
+mod own;
 mod same;
 mod status;
 mod sweep;
@@ -15,6 +16,7 @@ pub use content::content;
 pub use control::{authorities, targets};
 pub use cut::{requests_that_are_cut, responses_that_are_cut};
 pub use fields::{listed_in_connection, request_fields, response_fields, trailers};
+pub use own::{max_forwards, own_fields};
 pub use same::same_over_all_versions;
 pub use status::{interim_responses, statuses};
 pub use sweep::bytes;

@@ -1,6 +1,6 @@
 //! One request over three versions is one request.
 
-use crate::lab::{Findings, Lab, is_of_the_gateway};
+use crate::lab::{Findings, Lab, Pair, is_of_the_gateway};
 use crate::message::{Content, Request, Response, Version};
 use crate::seen::{Framing, Seen};
 use crate::upstream::{Script, UpstreamVersion, When};
@@ -8,12 +8,15 @@ use crate::upstream::{Script, UpstreamVersion, When};
 /// Sends each request over every version. What arrives and what is answered must be the same, and nothing else is expected.
 /// Rules: 9110-003, 9110-013, 9110-020, 9110-038, 9110-056, 9110-157, 9113-051, 9113-059, 9113-071.
 pub async fn same_over_all_versions(lab: &mut Lab) -> Findings {
-    let mut findings = Findings::default();
+    let mut findings = Findings::over(Pair::all());
     for upstream in UpstreamVersion::ALL {
         for (name, request, response) in &cases() {
             let mut first: Option<String> = None;
             for version in Version::ALL {
-                let pair = (version, upstream);
+                let pair = Pair {
+                    client: version,
+                    upstream,
+                };
                 let script = Script::Answer(When::AtEnd, response.clone());
                 let spelled = spelled(request, version);
                 let answered = lab.send(pair, script, &spelled).await;

@@ -1,6 +1,6 @@
 //! Statuses, interim and final.
 
-use crate::lab::{Findings, Lab, equal, pairs};
+use crate::lab::{Findings, Lab, Pair, equal};
 use crate::message::{Content, Request, Response};
 use crate::upstream::Script;
 
@@ -12,8 +12,8 @@ pub async fn statuses(lab: &mut Lab) -> Findings {
         .chain(500..=511)
         .chain([299, 399, 599]);
     let statuses: Vec<u16> = known.chain([101, 600, 999, 99, 0]).collect();
-    let mut findings = Findings::default();
-    for pair in pairs() {
+    let mut findings = Findings::over(Pair::all());
+    for pair in Pair::all() {
         for status in &statuses {
             let has_content = !matches!(status, 101 | 204 | 205 | 304);
             let mut response = Response::new(*status).with("x-kept", "1");
@@ -50,8 +50,8 @@ pub async fn statuses(lab: &mut Lab) -> Findings {
 
 /// Answers with interim responses before the final one. Rules: 9110-161, 9113-045, 8297-001, 8297-003.
 pub async fn interim_responses(lab: &mut Lab) -> Findings {
-    let mut findings = Findings::default();
-    for pair in pairs() {
+    let mut findings = Findings::over(Pair::all());
+    for pair in Pair::all() {
         for status in [102, 103, 199] {
             let response = Response::ok()
                 .interim(status, &[("link", "</a>")])

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::lab::{Findings, Lab};
+use crate::lab::{Findings, Lab, Pair};
 use crate::message::{Request, Response, Version};
 use crate::upstream::{Script, UpstreamVersion};
 
@@ -44,7 +44,7 @@ pub async fn bytes(lab: &mut Lab) -> Findings {
         .chain(*b"0:;<=>?@AZ[\\]^_`az{|}~")
         .chain([0x7f, 0x80, 0xa0, 0xff])
         .collect();
-    let mut findings = Findings::default();
+    let mut findings = Findings::over(Pair::all());
     for upstream in UpstreamVersion::ALL {
         for place in PLACES {
             for byte in &swept {
@@ -53,13 +53,21 @@ pub async fn bytes(lab: &mut Lab) -> Findings {
                     if is_syntax(version, place, *byte) {
                         continue;
                     }
-                    let outcome = outcome(lab, (version, upstream), place, *byte).await;
+                    let pair = Pair {
+                        client: version,
+                        upstream,
+                    };
+                    let outcome = outcome(lab, pair, place, *byte).await;
                     outcomes.insert(version, outcome);
                 }
                 for (version, outcome) in &outcomes {
                     let case = format!("{:?} in {place:?}", char::from(*byte));
                     let result = judge(place, *byte, *version, outcome, &outcomes);
-                    findings.note((*version, upstream), &case, result);
+                    let pair = Pair {
+                        client: *version,
+                        upstream,
+                    };
+                    findings.note(pair, &case, result);
                 }
             }
         }
@@ -81,12 +89,7 @@ const fn is_syntax(version: Version, place: Place, byte: u8) -> bool {
     false
 }
 
-async fn outcome(
-    lab: &mut Lab,
-    pair: (Version, UpstreamVersion),
-    place: Place,
-    byte: u8,
-) -> Outcome {
+async fn outcome(lab: &mut Lab, pair: Pair, place: Place, byte: u8) -> Outcome {
     let with = |before: &[u8], after: &[u8]| [before, &[byte], after].concat();
     let mut request = Request::new("GET", "/sweep");
     let (mut name, mut value) = (b"x-a".to_vec(), b"v".to_vec());
@@ -121,7 +124,9 @@ async fn outcome(
         [] if place == Place::Name => Outcome::Dropped,
         [same] if *same == value => Outcome::Unchanged,
         // The same value: whitespace around it is no part of it, and only HTTP/1.1 may have it.
-        [same] if *same == value.trim_ascii() && pair.0 == Version::Http1 => Outcome::Unchanged,
+        [same] if *same == value.trim_ascii() && pair.client == Version::Http1 => {
+            Outcome::Unchanged
+        }
         _ => Outcome::Wrong(format!("arrived as\n{seen}")),
     }
 }

@@ -1,7 +1,7 @@
 //! Answers early, twice and never.
 
 use crate::client::Client;
-use crate::lab::{Findings, Lab, equal, pairs};
+use crate::lab::{Findings, Lab, Pair, equal};
 use crate::message::{Content, Request, Response, Version};
 use crate::upstream::{Script, UpstreamVersion, When};
 use crate::wire::Step;
@@ -9,8 +9,8 @@ use crate::{h1, h2, h3};
 
 /// Answers while the client still sends. The client gets the whole answer. Rules: 9113-043, 9113-044, 9112-068.
 pub async fn answers_before_the_end(lab: &mut Lab) -> Findings {
-    let mut findings = Findings::default();
-    for pair in pairs() {
+    let mut findings = Findings::over(Pair::all());
+    for pair in Pair::all() {
         for (name, content) in [
             (
                 "length",
@@ -22,17 +22,17 @@ pub async fn answers_before_the_end(lab: &mut Lab) -> Findings {
             ),
         ] {
             let response = Response::new(413).content(Content::length("too much"));
-            lab.upstream(pair.1)
+            lab.upstream(pair.upstream)
                 .script(Script::Answer(When::AtHead, response));
             let request = Request::new("POST", "/early").content(content);
-            let mut client = Client::connect(pair.0, lab.gateway(pair.1)).await;
+            let mut client = Client::connect(pair.client, lab.gateway(pair.upstream)).await;
             let seen = begin(&mut client, &request).await;
             let result = equal("status", seen.status(), 413)
                 .and_then(|()| equal("content", &*seen.content, b"too much"))
                 .and_then(|()| equal("complete", seen.is_complete(), true));
             findings.note(pair, name, result);
             drop(client);
-            lab.upstream(pair.1).take().await;
+            lab.upstream(pair.upstream).take().await;
         }
     }
     findings
@@ -70,13 +70,10 @@ async fn begin(client: &mut Client, request: &Request) -> crate::Seen {
 
 /// Answers twice. The second answer is nobody's. Rules: 9112-051, 9112-084.
 pub async fn answers_twice(lab: &mut Lab) -> Findings {
-    let mut findings = Findings::default();
+    // A stream of HTTP/2 that has ended takes no second answer.
+    let pairs = || Pair::all().filter(|pair| pair.upstream == UpstreamVersion::Http1);
+    let mut findings = Findings::over(pairs());
     for pair in pairs() {
-        if pair.1 == UpstreamVersion::H2c {
-            // A stream that has ended takes no second answer.
-            findings.leave_out(pair);
-            continue;
-        }
         let first = h1::response(&Response::ok());
         let second = h1::response(&Response::new(200).content(Content::length("stolen")));
         for (name, steps) in [
@@ -152,10 +149,10 @@ pub async fn answers_that_never_come(lab: &mut Lab) -> Findings {
             b"HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n",
         ),
     ];
-    let mut findings = Findings::default();
-    for pair in pairs() {
+    let mut findings = Findings::over(Pair::all());
+    for pair in Pair::all() {
         let request = Request::new("POST", "/never");
-        match pair.1 {
+        match pair.upstream {
             UpstreamVersion::Http1 => {
                 for (name, bytes) in RAW {
                     let steps = vec![Step::Send(bytes.to_vec()), Step::Close];
@@ -180,7 +177,7 @@ pub async fn answers_that_never_come(lab: &mut Lab) -> Findings {
             "silence",
             equal("status", answered.answer.status(), 504),
         );
-        if pair.0 == Version::Http1 {
+        if pair.client == Version::Http1 {
             continue;
         }
         let healthy = Request::new("GET", "/after");

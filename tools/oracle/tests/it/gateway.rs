@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use courser::Identity;
 use courser_oracle::{Findings, Gateway, Lab, cases};
-use courser_services::{Backend, Proxy, ProxyTimes, Recorder, Site};
+use courser_services::{Backend, Proxy, ProxyTimes, Site};
+
+use crate::serving;
 
 /// Starts a server that forwards to `url`.
 async fn start(url: &str) -> Gateway {
-    let identity = Identity::dev().expect("random numbers");
-    let certificate = identity.certificate();
     let times = ProxyTimes {
         connect: Duration::from_secs(5),
         response: Duration::from_millis(500),
@@ -17,35 +16,12 @@ async fn start(url: &str) -> Gateway {
     };
     let backend = Backend::parse(url).expect("a URL");
     let site = Site::Proxy(Box::new(Proxy::new(backend, times)));
-    let recorder = Recorder {
-        log: None,
-        metrics: None,
-    };
-    let server = courser::serve("127.0.0.1:0", identity).interim_responses(true);
-    let bound = server.bind().expect("a port");
-    let address = bound.handle().local_addr();
-    let serving = bound.service(site.into_service(false, recorder));
-    let task = tokio::spawn(serving.into_future());
-    Gateway::new(address, certificate, Task(task.abort_handle()))
-}
-
-/// Ends the server when it is dropped.
-struct Task(tokio::task::AbortHandle);
-
-impl Drop for Task {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+    serving::start(site)
 }
 
 /// Runs a table.
 fn run(table: impl AsyncFnOnce(&mut Lab) -> Findings) {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .expect("a runtime");
-    let findings = runtime.block_on(async {
+    let findings = serving::block_on(async {
         let mut lab = Lab::start(start).await;
         table(&mut lab).await
     });
@@ -95,6 +71,16 @@ fn one_request_is_the_same_over_all_versions() {
 #[test]
 fn statuses_pass_unless_there_are_none_such() {
     run(cases::statuses);
+}
+
+#[test]
+fn the_gateway_names_the_client_and_itself() {
+    run(cases::own_fields);
+}
+
+#[test]
+fn hops_are_counted() {
+    run(cases::max_forwards);
 }
 
 #[test]

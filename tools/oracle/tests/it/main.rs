@@ -1,3 +1,5 @@
-//! The tables of cases against a gateway in this process.
+//! The tables of cases against a gateway and a server of files in this process.
 
+mod files;
 mod gateway;
+mod serving;

@@ -140,9 +140,9 @@ fn rules_that_do_not_apply_are_counted_apart() {
     assert_eq!(problems, Problems::new());
     assert_eq!(
         report(&state, &requirements),
-        "RFC 9000  receiver   1 of   2  sender   0 of   1  proxy   0 of   0  all   1 of   3 rules mapped,  33 %,  0 do not apply,  0 not built\n\
-         RFC 9002  receiver   0 of   1  sender   0 of   0  proxy   0 of   0  all   0 of   1 rules mapped,   0 %,  1 do not apply,  0 not built\n\
-         overall   receiver   1 of   3  sender   0 of   1  proxy   0 of   0  all   1 of   4 rules mapped,  25 %,  1 do not apply,  0 not built\n"
+        "RFC 9000  receiver   1 of   2  sender   0 of   1  all   1 of   3 rules mapped,  33 %,   2 without a test,  0 do not apply,  0 not built\n\
+         RFC 9002  receiver   0 of   1  all   0 of   1 rules mapped,   0 %,   1 without a test,  1 do not apply,  0 not built\n\
+         overall   receiver   1 of   3  sender   0 of   1  all   1 of   4 rules mapped,  25 %,   3 without a test,  1 do not apply,  0 not built\n"
     );
     let ids: Vec<&str> = missing(&state, &requirements)
         .map(|rule| rule.id.as_str())
@@ -163,7 +163,7 @@ fn rules_of_what_is_not_built_are_counted_apart_from_those_that_do_not_apply() {
     ];
     let (state, problems) = check(&mapping, &requirements, &Tests::new());
     assert_eq!(problems, Problems::new());
-    let counts = "receiver   0 of   1  sender   0 of   0  proxy   0 of   0  all   0 of   1 rules mapped,   0 %,  1 do not apply,  1 not built\n";
+    let counts = "receiver   0 of   1  all   0 of   1 rules mapped,   0 %,   1 without a test,  1 do not apply,  1 not built\n";
     let lines = format!("WT-h3     {counts}overall   {counts}");
     assert_eq!(report(&state, &requirements), lines);
     let texts: Vec<String> = state.excluded.values().map(ToString::to_string).collect();
@@ -210,9 +210,9 @@ fn reason_for_an_unknown_or_tested_rule_is_refused() {
 fn every_side_is_counted() {
     assert_eq!(
         report(&held(["9000-001", "9000-002"]), &requirements()),
-        "RFC 9000  receiver   1 of   2  sender   1 of   1  proxy   0 of   0  all   2 of   3 rules mapped,  66 %,  0 do not apply,  0 not built\n\
-         RFC 9002  receiver   0 of   1  sender   0 of   0  proxy   0 of   1  all   0 of   2 rules mapped,   0 %,  0 do not apply,  0 not built\n\
-         overall   receiver   1 of   3  sender   1 of   1  proxy   0 of   1  all   2 of   5 rules mapped,  40 %,  0 do not apply,  0 not built\n"
+        "RFC 9000  receiver   1 of   2  sender   1 of   1  all   2 of   3 rules mapped,  66 %,   1 without a test,  0 do not apply,  0 not built\n\
+         RFC 9002  receiver   0 of   1  proxy   0 of   1  all   0 of   2 rules mapped,   0 %,   2 without a test,  0 do not apply,  0 not built\n\
+         overall   receiver   1 of   3  sender   1 of   1  proxy   0 of   1  all   2 of   5 rules mapped,  40 %,   3 without a test,  0 do not apply,  0 not built\n"
     );
 }
 

@@ -24,11 +24,13 @@ fn a_row_is_read() {
 }
 
 #[test]
-fn sides_are_receivers_senders_and_proxies() {
+fn every_side_is_read() {
     for (text, side) in [
         ("client-rx", Side::Receiver),
         ("both-tx", Side::Sender),
         ("proxy", Side::Proxy),
+        ("origin", Side::Origin),
+        ("ua", Side::UserAgent),
     ] {
         let requirements = parse(&table(&[&format!("a|9000|1|MUST|{text}|r|-")])).unwrap();
         assert_eq!(requirements["a"].side, side, "{text}");
@@ -62,7 +64,10 @@ fn a_table_without_its_header_is_refused() {
 #[test]
 fn the_table_of_the_repository_is_read() {
     let requirements = parse(include_str!("../../../../docs/requirements.tsv")).unwrap();
-    for rfc in ["8999", "9000", "9001", "9002", "9114", "9204", "9297"] {
+    for rfc in [
+        "8999", "9000", "9001", "9002", "9110", "9111", "9112", "9113", "9114", "9204", "9297",
+        "6265bis",
+    ] {
         assert!(
             requirements.values().any(|rule| rule.rfc == rfc),
             "RFC {rfc}"

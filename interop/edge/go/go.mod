@@ -1,0 +1,3 @@
+module edge
+
+go 1.24
