@@ -217,7 +217,7 @@ fn advise(handle: &ServerHandle, protocols: &Protocols, as_json: bool) {
     protocols
         .acme_port
         .iter()
-        .for_each(|text| warning(as_json)(text));
+        .for_each(|text| messages::warning(as_json)(text));
     if !protocols.has_quic {
         return;
     }
