@@ -20,7 +20,7 @@ pub(super) struct Announcement<'a> {
     pub(super) protocols: &'a Protocols,
     pub(super) what: &'a str,
     /// The addresses of plain HTTP.
-    pub(super) redirects: &'a [SocketAddr],
+    pub(super) redirects: Vec<SocketAddr>,
     pub(super) admin: Option<SocketAddr>,
 }
 
@@ -79,7 +79,7 @@ impl Announcement<'_> {
         for address in self.handle.local_addrs() {
             row("listening", &format!("{address}  ({})", self.transports()));
         }
-        for address in self.redirects {
+        for address in &self.redirects {
             row(
                 "listening",
                 &format!("{address}  (TCP, plain HTTP that leads to https)"),

@@ -84,7 +84,6 @@ async fn run(plan: Plan) -> Result<(), Failure> {
     let metrics = admin
         .as_ref()
         .map(|_| metrics(&handle, &connections, log.as_ref(), &site));
-    let redirects = bound.redirect_addrs();
     let is_exposed = admin.as_ref().is_some_and(AdminPlan::is_exposed);
     let admin_address = match admin.zip(metrics.clone()) {
         Some((plan, metrics)) => {
@@ -104,16 +103,14 @@ async fn run(plan: Plan) -> Result<(), Failure> {
         handle: &handle,
         protocols: &protocols,
         what: &what,
-        redirects: &redirects,
+        redirects: bound.redirect_addrs(),
         admin: admin_address,
     };
     announcement.print(as_json);
     advise(&handle, &protocols, as_json);
     warn_of_exposure(is_exposed, as_json);
     // Programs read the address from the first line.
-    let watched = handle.clone();
-    let endpoints = move || watched.endpoints();
-    let sockets = Watch::begin(endpoints, &RECORDS, messages::warning(as_json));
+    let sockets = watch_sockets(handle.clone(), as_json);
     let recorder = Recorder {
         log: log.clone(),
         metrics,
@@ -128,6 +125,12 @@ async fn run(plan: Plan) -> Result<(), Failure> {
     let early_data = protocols.has_early_data.then(|| handle.stats());
     announce::print_drained(&drained, early_data.as_ref(), as_json);
     Ok(())
+}
+
+/// Warns of datagrams that the kernel drops.
+fn watch_sockets(handle: ServerHandle, as_json: bool) -> Watch {
+    let endpoints = move || handle.endpoints();
+    Watch::begin(endpoints, &RECORDS, messages::warning(as_json))
 }
 
 /// Writes the last lines of the access log in the time that is left of --drain-timeout.
