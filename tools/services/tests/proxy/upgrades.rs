@@ -1,7 +1,8 @@
 //! Upgrades (RFC 9110 §7.8, RFC 6455).
 
 use courser_oracle::{
-    Client, Request, Response, Script, Seen, Step, UpstreamVersion, Version, When, Wire, h1,
+    Client, PATIENCE, Request, Response, Script, Seen, Step, UpstreamVersion, Version, When, Wire,
+    h1,
 };
 use courser_services::{Proxy, UpgradeProtocol};
 
@@ -69,6 +70,34 @@ async fn websocket_is_forwarded_with_its_fields() {
         assert_eq!(seen[0].get(name), value);
     }
     assert_eq!(wire.take(6).await.as_deref(), Some(&b"\x01first"[..]));
+}
+
+/// RFC 6455 §5: frames pass as they are, and the first ones may follow the handshake at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bytes_pass_unchanged_in_both_directions() {
+    let scene = Scene::start(UpstreamVersion::Http1).await;
+    let all: Vec<u8> = (0..=255).collect();
+    let head = b"HTTP/1.1 101 \r\nconnection: Upgrade\r\nupgrade: websocket\r\n\r\n";
+    let steps = vec![
+        Step::Send(head.to_vec()),
+        // Sent before the response.
+        Step::Expect(b"early".to_vec(), PATIENCE),
+        Step::Expect(all.clone(), PATIENCE),
+        Step::Send(all.clone()),
+        Step::Close,
+    ];
+    scene.upstream.script(Script::Raw(When::AtEnd, steps));
+    let mut wire = wire(&scene).await;
+    let request = h1::request(&upgrade("websocket"));
+    wire.send(&[&request[..], b"early"].concat()).await;
+    let answer = h1::read_response(&mut wire, false).await;
+    assert_eq!(answer.status(), 101, "{answer}");
+    wire.send(&all).await;
+    assert_eq!(wire.take(256).await, Some(all));
+    assert!(
+        !wire.fill().await && wire.end.is_some(),
+        "the end of the tunnel"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
