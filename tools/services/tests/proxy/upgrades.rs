@@ -1,8 +1,8 @@
 //! Upgrades (RFC 9110 §7.8, RFC 6455).
 
 use courser_oracle::{
-    Client, PATIENCE, Request, Response, Script, Seen, Step, UpstreamVersion, Version, When, Wire,
-    h1,
+    Client, Content, PATIENCE, Request, Response, Script, Seen, Step, UpstreamVersion, Version,
+    When, Wire, h1,
 };
 use courser_services::{Proxy, UpgradeProtocol};
 
@@ -149,6 +149,20 @@ async fn websocket_to_an_http2_server_is_refused() {
     // Others are ignored, as RFC 9110 §7.8 permits.
     let (answer, seen, _) = ask(&scene, &upgrade("h2c")).await;
     assert_eq!((answer.status(), seen.len()), (200, 1), "{answer}");
+}
+
+/// Content of the request is never taken for the first bytes of the tunnel.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn content_of_an_upgrade_is_no_part_of_the_tunnel() {
+    let scene = Scene::start(UpstreamVersion::Http1).await;
+    scene.upstream.script(switch("websocket", "first"));
+    for content in [Content::length("abc"), Content::unknown("abc")] {
+        let request = upgrade("websocket").content(content);
+        let (answer, seen, _) = ask(&scene, &request).await;
+        assert_eq!(answer.status(), 101, "{answer}");
+        assert_eq!((seen.len(), &*seen[0].content), (1, &b"abc"[..]));
+        assert!(seen[0].is_complete(), "{}", seen[0]);
+    }
 }
 
 /// RFC 6455 §4.2.2, RFC 9110 §15.5.22.
