@@ -10,6 +10,7 @@ use http::header::{
 };
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version};
+use hyper::ext::ReasonPhrase;
 
 use super::failure::Failure;
 use super::fields::{self, FieldAction};
@@ -144,7 +145,14 @@ pub(super) fn prepare_response(parts: &mut http::response::Parts, version: Versi
     parts.headers.append(VIA, via);
     framing::adjust_length(parts);
     parts.version = version;
+    let reason = parts.extensions.remove::<ReasonPhrase>();
     parts.extensions = http::Extensions::new();
+    // Only HTTP/1.1 has reason phrases. hyper would invent one for an unknown status (RFC 9112 §4).
+    if let Some(reason) = reason {
+        parts.extensions.insert(reason);
+    } else if parts.status.canonical_reason().is_none() {
+        parts.extensions.insert(ReasonPhrase::from_static(b""));
+    }
 }
 
 /// Prepares a response that names the protocol of an upgrade: 101, or 426 with a protocol that the client may

@@ -59,6 +59,10 @@ pub(super) fn host(parts: &Parts) -> Result<Option<HeaderValue>, &'static str> {
     {
         return Err("the request target and the Host field name different hosts");
     }
+    if field.is_none() && parts.version == Version::HTTP_11 {
+        // Required beside a target in absolute form, too (RFC 9112 §3.2).
+        return Err("no Host field");
+    }
     match (target, field) {
         // Reuses the memory of the field value.
         (Some(target), Some(field)) if field == target.as_str() => Ok(Some(field.clone())),
@@ -76,9 +80,14 @@ pub(super) fn host(parts: &Parts) -> Result<Option<HeaderValue>, &'static str> {
 
 /// Refuses an authority that is not `host[:port]`.
 fn check(authority: &Authority) -> Result<(), &'static str> {
-    match authority.host().is_empty() || authority.as_str().contains('@') {
-        true => Err(INVALID),
-        false => Ok(()),
+    let (text, host) = (authority.as_str(), authority.host());
+    if host.is_empty() || text.contains('@') {
+        return Err(INVALID);
+    }
+    // A port may be empty (RFC 3986 §3.2.3).
+    match text.strip_prefix(host) {
+        None | Some("" | ":") => Ok(()),
+        Some(_) => authority.port_u16().map(drop).ok_or(INVALID),
     }
 }
 
@@ -135,16 +144,21 @@ mod tests {
     #[test]
     fn target_comes_before_the_host_field() {
         for (uri, fields, expected) in [
-            ("https://a.test/", &[][..], "a.test"),
-            ("https://a.test:8443/", &["a.test:8443"], "a.test:8443"),
+            ("https://a.test:8443/", &["a.test:8443"][..], "a.test:8443"),
             ("https://A.test/", &["a.TEST:443"], "A.test"),
             ("/", &["b.test:8443"], "b.test:8443"),
             ("/", &["[::1]:8443"], "[::1]:8443"),
+            ("/", &["[::1]"], "[::1]"),
+            ("/", &["a.test:"], "a.test:"),
         ] {
             for version in [Version::HTTP_11, Version::HTTP_2, Version::HTTP_3] {
                 let host = host_of(uri, fields, version);
                 assert_eq!(host.as_deref(), Ok(expected), "{uri} {fields:?}");
             }
+        }
+        for version in [Version::HTTP_10, Version::HTTP_2, Version::HTTP_3] {
+            let host = host_of("https://a.test/", &[], version);
+            assert_eq!(host.as_deref(), Ok("a.test"), "{version:?}");
         }
         assert_eq!(host_of("/", &[], Version::HTTP_10).as_deref(), Ok(""));
     }
@@ -161,6 +175,12 @@ mod tests {
             ("/", &["user@a.test"]),
             ("/", &["a.test/path"]),
             ("/", &[":443"]),
+            ("/", &["a.test:x"]),
+            ("/", &["a.test:65536"]),
+            ("/", &["a.test:80:80"]),
+            ("/", &["[::1]:x"]),
+            ("/", &["[::1]80"]),
+            ("https://a.test/", &[]),
             ("/", &[]),
         ] {
             let host = host_of(uri, fields, Version::HTTP_11);

@@ -78,6 +78,25 @@ async fn trailers_are_forwarded_behind_content_of_unknown_length() {
     .await;
 }
 
+/// RFC 9110 §10.1.1: the proxy answers the expectation itself.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn expectations_end_at_the_proxy() {
+    each_pair(async |scene, version| {
+        let request = Request::new("PUT", "/")
+            .with("expect", "100-continue")
+            .content(Content::length("abc"));
+        let (answer, seen) = scene.exchange(version, &request).await;
+        assert_eq!(answer.status(), 200, "{version}: {answer}");
+        let interim: Vec<_> = answer.interim.iter().map(|it| &*it.0).collect();
+        if version == Version::Http1 {
+            assert_eq!(interim, ["100"], "{answer}");
+        }
+        assert_eq!(seen[0].get("expect"), "", "{version}: {}", seen[0]);
+        assert_eq!(seen[0].content, b"abc", "{version}: {}", seen[0]);
+    })
+    .await;
+}
+
 /// RFC 9110 §8.6: either one value, or an error.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn equal_lengths_leave_as_one_and_others_not_at_all() {

@@ -229,6 +229,43 @@ async fn te_is_listed_in_connection_towards_http1_only() {
     .await;
 }
 
+/// RFC 9112 §11.1: no field of HTTP/2 or HTTP/3 becomes a second line, or a second request.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn line_ends_never_reach_the_upstream_server() {
+    each_pair(async |scene, version| {
+        if version == Version::Http1 {
+            return;
+        }
+        let evil = "a\r\nx-evil: 1\r\n\r\nGET /evil HTTP/1.1\r\nhost: x\r\n\r\n";
+        let get = || Request::new("GET", "/");
+        for request in [
+            get().with("x-a", evil),
+            get().with(evil, "1"),
+            get().with("x-a", "a\nx-evil: 1"),
+            get().with("x-a", "a\0"),
+            Request::new("GET", format!("/{evil}")),
+            Request::new(evil, "/"),
+            get().with("host", evil),
+            get()
+                .content(Content::unknown("abc"))
+                .trailer("x-sum", evil),
+        ] {
+            let mut client = scene.client(version).await;
+            client.exchange(&request).await;
+            drop(client);
+            let (answer, seen) = scene.exchange(version, &get()).await;
+            assert_eq!(answer.status(), 200, "{version}: {answer}");
+            let complete = seen.iter().filter(|seen| seen.is_complete());
+            assert_eq!(complete.count(), 1, "{version}: {seen:?}");
+            for seen in seen {
+                assert_eq!(seen.start, "GET /", "{version}: {seen}");
+                assert_eq!(seen.get("x-evil"), "", "{version}: {seen}");
+            }
+        }
+    })
+    .await;
+}
+
 /// RFC 9110 §5.3, RFC 9111 §5.2: lines and their values stay as they are.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn other_fields_pass_unchanged_in_both_directions() {

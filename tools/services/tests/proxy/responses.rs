@@ -1,7 +1,8 @@
 //! Responses of upstream servers (RFC 9110 §15, RFC 9112 §6).
 
 use courser_oracle::{
-    Content, Ending, Framing, Request, Response, Script, Step, UpstreamVersion, Version, When,
+    Client, Content, Ending, Framing, Request, Response, Script, Step, UpstreamVersion, Version,
+    When, h1,
 };
 
 use crate::scene::{Scene, each_pair};
@@ -133,6 +134,36 @@ async fn responses_that_end_early_are_not_complete_for_the_client() {
         }
     })
     .await;
+}
+
+/// RFC 9112 §4: reason phrases are those of the upstream server, or empty.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reason_phrases_are_not_made_up() {
+    let scene = Scene::start(UpstreamVersion::Http1).await;
+    for (sent, received) in [
+        ("299 Odd phrase", "299 Odd phrase"),
+        ("299 ", "299 "),
+        ("299", "299 "),
+        ("404 Nothing here", "404 Nothing here"),
+        ("404 Not Found", "404 Not Found"),
+    ] {
+        scene.upstream.script(raw(&format!(
+            "HTTP/1.1 {sent}\r\ncontent-length: 0\r\n\r\n"
+        )));
+        let mut client = scene.client(Version::Http1).await;
+        let Client::Http1(wire) = &mut client else {
+            unreachable!("the version is HTTP/1.1");
+        };
+        wire.send(&h1::request(&Request::new("GET", "/"))).await;
+        let line = wire.take_until(b"\r\n").await.expect("a status line");
+        let line = String::from_utf8(line).expect("text");
+        assert_eq!(line, format!("HTTP/1.1 {received}\r\n"), "for {sent:?}");
+    }
+    let scene = Scene::start(UpstreamVersion::H2c).await;
+    let unknown = scene
+        .answer(Version::Http1, Script::answer(Response::new(299)))
+        .await;
+    assert_eq!(unknown.status(), 299, "{unknown}");
 }
 
 /// RFC 9110 §9.3.2: those of the upstream server and those that the proxy makes itself.

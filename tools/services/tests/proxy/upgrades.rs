@@ -1,7 +1,8 @@
 //! Upgrades (RFC 9110 §7.8, RFC 6455).
 
 use courser_oracle::{
-    Client, Request, Response, Script, Seen, Step, UpstreamVersion, Version, When, Wire, h1,
+    Client, Content, PATIENCE, Request, Response, Script, Seen, Step, UpstreamVersion, Version,
+    When, Wire, h1,
 };
 use courser_services::{Proxy, UpgradeProtocol};
 
@@ -71,6 +72,34 @@ async fn websocket_is_forwarded_with_its_fields() {
     assert_eq!(wire.take(6).await.as_deref(), Some(&b"\x01first"[..]));
 }
 
+/// RFC 6455 §5: frames pass as they are, and the first ones may follow the handshake at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bytes_pass_unchanged_in_both_directions() {
+    let scene = Scene::start(UpstreamVersion::Http1).await;
+    let all: Vec<u8> = (0..=255).collect();
+    let head = b"HTTP/1.1 101 \r\nconnection: Upgrade\r\nupgrade: websocket\r\n\r\n";
+    let steps = vec![
+        Step::Send(head.to_vec()),
+        // Sent before the response.
+        Step::Expect(b"early".to_vec(), PATIENCE),
+        Step::Expect(all.clone(), PATIENCE),
+        Step::Send(all.clone()),
+        Step::Close,
+    ];
+    scene.upstream.script(Script::Raw(When::AtEnd, steps));
+    let mut wire = wire(&scene).await;
+    let request = h1::request(&upgrade("websocket"));
+    wire.send(&[&request[..], b"early"].concat()).await;
+    let answer = h1::read_response(&mut wire, false).await;
+    assert_eq!(answer.status(), 101, "{answer}");
+    wire.send(&all).await;
+    assert_eq!(wire.take(256).await, Some(all));
+    assert!(
+        !wire.fill().await && wire.end.is_some(),
+        "the end of the tunnel"
+    );
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn other_protocols_are_forwarded_without_the_upgrade() {
     let scene = Scene::start(UpstreamVersion::Http1).await;
@@ -120,6 +149,20 @@ async fn websocket_to_an_http2_server_is_refused() {
     // Others are ignored, as RFC 9110 §7.8 permits.
     let (answer, seen, _) = ask(&scene, &upgrade("h2c")).await;
     assert_eq!((answer.status(), seen.len()), (200, 1), "{answer}");
+}
+
+/// Content of the request is never taken for the first bytes of the tunnel.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn content_of_an_upgrade_is_no_part_of_the_tunnel() {
+    let scene = Scene::start(UpstreamVersion::Http1).await;
+    scene.upstream.script(switch("websocket", "first"));
+    for content in [Content::length("abc"), Content::unknown("abc")] {
+        let request = upgrade("websocket").content(content);
+        let (answer, seen, _) = ask(&scene, &request).await;
+        assert_eq!(answer.status(), 101, "{answer}");
+        assert_eq!((seen.len(), &*seen[0].content), (1, &b"abc"[..]));
+        assert!(seen[0].is_complete(), "{}", seen[0]);
+    }
 }
 
 /// RFC 6455 §4.2.2, RFC 9110 §15.5.22.
