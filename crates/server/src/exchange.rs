@@ -16,6 +16,7 @@ use http::{Method, Request, StatusCode};
 use self::body::Body;
 use self::early_data::TooEarly;
 use self::misdirected::Names;
+use crate::cause::Cause;
 use crate::limits::Limits;
 use crate::limits::pace::BodyRate;
 use crate::limits::request_memory::cost;
@@ -89,7 +90,10 @@ impl RequestSettings {
             refusal => refusal,
         };
         let admitted = match refusal {
-            Some(status) => Err(status),
+            Some(status) => {
+                self.open.tally.causes.add(Cause::of_refusal(status));
+                Err(status)
+            }
             None => Ok(self.prepare(request)),
         };
         (in_flight, admitted)

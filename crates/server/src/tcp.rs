@@ -24,6 +24,7 @@ use tokio_rustls::server::TlsStream;
 use self::exchange::Exchange;
 use self::socket::Socket;
 use crate::alt_svc::AltSvcHeader;
+use crate::cause::{Cause, CauseCounts};
 use crate::certificates::chosen::Chooser;
 use crate::events::Event;
 use crate::exchange::RequestSettings;
@@ -205,7 +206,17 @@ async fn serve<S: HttpService<Body>>(
             let connection = pin!(connection.with_upgrades());
             // hyper flushes each response as a whole.
             let send = |_: &mut Context<'_>| {};
-            let serving = run(connection, send, |it| it.graceful_shutdown(), idle, part);
+            let serving = {
+                let causes = &site.tally.causes;
+                run(
+                    connection,
+                    send,
+                    |it| it.graceful_shutdown(),
+                    idle,
+                    part,
+                    causes,
+                )
+            };
             tokio::select! {
                 () = serving => {}
                 () = record.shed() => {}
@@ -236,7 +247,16 @@ async fn serve_http2<S: HttpService<Body>>(
     };
     let stalled = stalled(|| gatherer.credit(), record, &context.site.limits);
     let serving = async {
-        run(connection, send, |it| it.graceful_shutdown(), idle, part).await;
+        let causes = &context.site.tally.causes;
+        run(
+            connection,
+            send,
+            |it| it.graceful_shutdown(),
+            idle,
+            part,
+            causes,
+        )
+        .await;
         gatherer.close_if_exhausted().await;
     };
     tokio::select! {
@@ -330,19 +350,24 @@ fn http2(
 
 /// Drives a connection to its end: after its requests if the server drains, and at once if it is aborted. Calls
 /// `send` after each poll to send the bytes that were written.
-async fn run<C, E>(
+async fn run<C>(
     mut connection: Pin<&mut C>,
     send: impl Fn(&mut Context<'_>),
     end: impl Fn(Pin<&mut C>),
     idle: impl Future<Output = ()>,
     mut part: Part,
+    causes: &CauseCounts,
 ) where
-    C: Future<Output = Result<(), E>>,
+    C: Future<Output = Result<(), hyper::Error>>,
 {
     let mut cut = part.clone().will_reach(Phase::Cut);
     let drive = |connection: Pin<&mut C>, cx: &mut Context<'_>| {
-        // Errors of clients need no report.
-        let polled = connection.poll(cx).map(drop);
+        let polled = connection.poll(cx).map(|ended| {
+            // Other errors of clients need no report.
+            if let Some(cause) = ended.err().as_ref().and_then(Cause::of_connection) {
+                causes.add(cause);
+            }
+        });
         send(cx);
         polled
     };
