@@ -1,6 +1,9 @@
 //! Reasons for responses that a server or gateway makes itself.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use http::StatusCode;
 
 /// Defines the enum and its tables from one list, so that no entry lacks a name or a sentence.
 macro_rules! causes {
@@ -125,6 +128,55 @@ impl Cause {
             Self::Misdirected => "use a certificate that names the host",
             _ => return None,
         })
+    }
+}
+
+impl Cause {
+    /// Returns the cause of a response with which the server itself refuses a request before the service gets it.
+    pub(crate) const fn of_refusal(status: StatusCode) -> Self {
+        match status {
+            StatusCode::MISDIRECTED_REQUEST => Self::Misdirected,
+            StatusCode::TOO_EARLY => Self::TooEarly,
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => Self::FieldsTooLarge,
+            StatusCode::REQUEST_TIMEOUT => Self::HeaderTimeout,
+            StatusCode::PAYLOAD_TOO_LARGE => Self::ContentTooLarge,
+            StatusCode::SERVICE_UNAVAILABLE => Self::Overloaded,
+            _ => Self::InvalidRequest,
+        }
+    }
+
+    /// Returns the cause of a response that hyper made itself, or `None` if the connection ended for another reason.
+    pub(crate) fn of_connection(error: &hyper::Error) -> Option<Self> {
+        if error.is_parse_too_large() {
+            Some(Self::FieldsTooLarge)
+        } else if error.is_timeout() {
+            Some(Self::HeaderTimeout)
+        } else {
+            error.is_parse().then_some(Self::InvalidRequest)
+        }
+    }
+}
+
+/// Numbers of requests by cause.
+#[derive(Debug)]
+pub(crate) struct CauseCounts([AtomicU64; Cause::ALL.len()]);
+
+impl CauseCounts {
+    pub(crate) fn add(&self, cause: Cause) {
+        self.0[cause as usize].fetch_add(1, Relaxed);
+    }
+
+    /// Returns the causes that have occurred.
+    pub(crate) fn occurred(&self) -> Vec<(Cause, u64)> {
+        let counts = self.0.iter().map(|count| count.load(Relaxed));
+        let all = Cause::ALL.iter().copied().zip(counts);
+        all.filter(|(_, count)| *count > 0).collect()
+    }
+}
+
+impl Default for CauseCounts {
+    fn default() -> Self {
+        Self([const { AtomicU64::new(0) }; _])
     }
 }
 

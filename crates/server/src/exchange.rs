@@ -19,6 +19,7 @@ use http::{Method, Request, StatusCode, Version};
 use self::body::Body;
 use self::early_data::TooEarly;
 use self::misdirected::Names;
+use crate::cause::Cause;
 use crate::limits::Limits;
 use crate::limits::pace::{BodyRate, RequiredPace};
 use crate::limits::request_memory::cost;
@@ -98,7 +99,10 @@ impl RequestSettings {
         let body = body.into().of_request(&parts.headers);
         let request = Request::from_parts(parts, body);
         let admitted = match refusal {
-            Some(status) => Err(status),
+            Some(status) => {
+                self.open.tally.causes.add(Cause::of_refusal(status));
+                Err(status)
+            }
             None => Ok(self.prepare(request)),
         };
         (in_flight, admitted)

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use courser_quic::{ConnectionStats, Counters, EndpointStats};
 
+use crate::cause::Cause;
 use crate::limits::refusals::{Refusal, Refusals};
 use crate::peer::{Peer, Protocol};
 use crate::tally::{QuicTotals, Record, Tally};
@@ -64,6 +65,9 @@ pub struct ServerStats {
     /// Requests for other hosts that were refused with 421 (Misdirected Request); see
     /// [`Server::only_names`](super::Server::only_names).
     pub requests_misdirected: u64,
+    /// Requests that the server answered itself, before its service could, with their number by cause. Malformed requests
+    /// over HTTP/2 and HTTP/3, whose streams are reset, are not among them.
+    pub requests_by_cause: Vec<(Cause, u64)>,
     /// Totals of all QUIC connections so far.
     pub quic: QuicTotals,
     /// The progress of an ACME client; `None` if the certificates come from elsewhere.
@@ -248,6 +252,7 @@ impl Tally {
             requests_too_early: self.requests_too_early.load(Relaxed),
             early_data_without_token: self.early_data_without_token.load(Relaxed),
             requests_misdirected: self.requests_misdirected.load(Relaxed),
+            requests_by_cause: self.causes.occurred(),
             quic: self.quic_totals(),
             ..ServerStats::default()
         }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use courser_base::Mutex;
 use courser_quic::{Connection, ConnectionStats, EarlyData};
 
+use crate::cause::CauseCounts;
 use crate::limits::buffers::TUNNEL;
 use crate::limits::holders::{Holder, Holders};
 use crate::limits::refusals::{Counts, Refusal};
@@ -29,6 +30,8 @@ pub(super) struct Tally {
     pub(super) requests_too_early: AtomicU64,
     pub(super) early_data_without_token: AtomicU64,
     pub(super) requests_misdirected: AtomicU64,
+    /// Requests that the service did not get.
+    pub(super) causes: CauseCounts,
     next_id: AtomicU64,
     /// Numbers of requests and connections that were open when the remaining ones were aborted.
     cut: OnceLock<(u64, u64)>,

@@ -26,6 +26,7 @@ use self::exchange::Exchange;
 use self::http1::{Http1Stream, InterimQueue, UnsupportedVersion};
 use self::socket::Socket;
 use crate::alt_svc::AltSvcHeader;
+use crate::cause::{Cause, CauseCounts};
 use crate::certificates::chosen::Chooser;
 use crate::events::Event;
 use crate::exchange::RequestSettings;
@@ -290,14 +291,16 @@ fn serve_http1<S: HttpService<Body>>(
     let mut connection = Box::pin(connection.with_upgrades());
     let record = open.record.clone();
     let idle = idle(open, limits.idle_timeout);
+    let site = context.site.clone();
     Box::pin(async move {
         // hyper flushes each response as a whole.
         let send = |_: &mut Context<'_>| {};
         let end = |it: Pin<&mut _>| {
             hyper::server::conn::http1::UpgradeableConnection::graceful_shutdown(it)
         };
+        let causes = &site.tally.causes;
         tokio::select! {
-            () = run(connection.as_mut(), send, end, idle, part) => {}
+            () = run(connection.as_mut(), send, end, idle, part, causes) => {}
             () = record.shed() => {}
         }
     })
@@ -348,7 +351,8 @@ fn serve_http2<S: HttpService<Body>>(
         let end = |it: Pin<&mut _>| hyper::server::conn::http2::Connection::graceful_shutdown(it);
         let stalled = stalled(|| gatherer.credit(), &record, &context.site.limits);
         let serving = async {
-            run(connection.as_mut(), send, end, idle, part).await;
+            let causes = &context.site.tally.causes;
+            run(connection.as_mut(), send, end, idle, part, causes).await;
             gatherer.close_if_exhausted().await;
         };
         tokio::select! {
@@ -458,19 +462,24 @@ fn http2(
 
 /// Drives a connection to its end: after its requests if the server drains, and at once if it is aborted. Calls
 /// `send` after each poll to send the bytes that were written.
-async fn run<C, E>(
+async fn run<C>(
     mut connection: Pin<&mut C>,
     send: impl Fn(&mut Context<'_>),
     end: impl Fn(Pin<&mut C>),
     idle: impl Future<Output = ()>,
     mut part: Part,
+    causes: &CauseCounts,
 ) where
-    C: Future<Output = Result<(), E>>,
+    C: Future<Output = Result<(), hyper::Error>>,
 {
     let mut cut = part.clone().will_reach(Phase::Cut);
     let drive = |connection: Pin<&mut C>, cx: &mut Context<'_>| {
-        // Errors of clients need no report.
-        let polled = connection.poll(cx).map(drop);
+        let polled = connection.poll(cx).map(|ended| {
+            // Other errors of clients need no report.
+            if let Some(cause) = ended.err().as_ref().and_then(Cause::of_connection) {
+                causes.add(cause);
+            }
+        });
         send(cx);
         polled
     };

@@ -245,6 +245,7 @@ impl Collector for Server {
             "Requests answered with 421 because the certificate does not name their host",
             stats.requests_misdirected,
         )?;
+        encode_refused_requests(&mut out, &stats)?;
         let refused = stats.refusals.by_reason();
         out.counters_by("refused", "Clients refused", "reason", &refused)?;
         let busy = f64::from(u8::from(stats.busy));
@@ -494,6 +495,19 @@ impl Server {
             sum(|it| it.receive_calls),
         )
     }
+}
+
+fn encode_refused_requests(out: &mut Out<'_, '_>, stats: &ServerStats) -> std::fmt::Result {
+    let causes = stats.requests_by_cause.iter();
+    let causes: Vec<_> = causes
+        .map(|(cause, count)| (cause.name(), *count))
+        .collect();
+    out.counters_by(
+        "http_requests_refused",
+        "Requests that the server answered itself before they reached files or the proxy",
+        "cause",
+        &causes,
+    )
 }
 
 fn encode_files(out: &mut Out<'_, '_>, stats: &files::Stats) -> std::fmt::Result {

@@ -204,6 +204,36 @@ fn cause_of_a_502_is_in_the_log_the_metrics_and_the_messages() {
 }
 
 #[test]
+fn malformed_requests_are_counted_by_cause() {
+    let serving = Serving::start(&["--admin", "127.0.0.1:0"]);
+    let long = format!(
+        "GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n",
+        "x".repeat(1 << 20)
+    );
+    for (request, status) in [
+        (
+            "GET / HTTP/1.1\r\nHost: a\r\nx y: 1\r\n\r\n",
+            "HTTP/1.1 400",
+        ),
+        (&long, "HTTP/1.1 431"),
+    ] {
+        let mut client = client(&serving);
+        // Fails if the server closes its side before all is sent.
+        let _ = client.write_all(request.as_bytes());
+        let head = read_head(&mut client);
+        assert!(head.starts_with(status), "{head}");
+    }
+    let until = Instant::now() + Duration::from_secs(30);
+    for cause in ["invalid_request", "fields_too_large"] {
+        let expected = format!("courser_http_requests_refused_total{{cause=\"{cause}\"}} 1");
+        while !admin(&serving, "/metrics").contains(&expected) {
+            assert!(Instant::now() < until, "no {expected}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+#[test]
 fn admin_without_a_token_on_an_address_of_others_warns() {
     let mut serving = Serving::start(&["--admin", "0.0.0.0:0"]);
     loop {
