@@ -34,6 +34,7 @@ use crate::http2::budgets::Refusing;
 use crate::http2::executor::Executor;
 use crate::http2::gather::gather;
 use crate::http2::held::HeldContent;
+use crate::http2::interim::Http2Interim;
 use crate::limits::Limits;
 use crate::limits::rate::Rate;
 use crate::limits::read_monitor::{self, ReadMonitor, Sample};
@@ -240,7 +241,7 @@ async fn serve_http2<S: HttpService<Body>>(
     let exchange = match context
         .site
         .sends_interim
-        .then(|| gatherer.interim())
+        .then(|| Http2Interim::new(&gatherer))
         .flatten()
     {
         Some(interim) => exchange.with_interim(Arc::new(interim)),
