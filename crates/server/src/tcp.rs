@@ -35,6 +35,7 @@ use crate::http2::budgets::Refusing;
 use crate::http2::executor::Executor;
 use crate::http2::gather::gather;
 use crate::http2::held::HeldContent;
+use crate::http2::interim::Http2Interim;
 use crate::limits::Limits;
 use crate::limits::buffers::{
     CONNECTION, HTTP2_BUFFER, HTTP2_CONNECTION, HeaderBlock, ReadBuffers,
@@ -332,7 +333,7 @@ fn serve_http2<S: HttpService<Body>>(
     let exchange = match context
         .site
         .sends_interim
-        .then(|| gatherer.interim())
+        .then(|| Http2Interim::new(&gatherer))
         .flatten()
     {
         Some(interim) => exchange.with_interim(Arc::new(interim)),

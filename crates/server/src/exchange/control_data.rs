@@ -33,8 +33,17 @@ pub fn authority<B>(request: &Request<B>) -> Option<&str> {
 
 /// Returns the port that a request is for, or `None` if it names no host.
 pub(crate) fn port<B>(request: &Request<B>) -> Option<u16> {
-    let authority = parse(authority(request)?.as_bytes())?;
-    Some(authority.port.unwrap_or(HTTPS_PORT))
+    // The authority is valid, so that digits after a colon at its end are its port.
+    let authority = authority(request)?.as_bytes();
+    let digits = authority
+        .iter()
+        .rev()
+        .take_while(|byte| byte.is_ascii_digit());
+    let (rest, port) = authority.split_at(authority.len() - digits.count());
+    match rest.last() {
+        Some(b':') if !port.is_empty() => port_number(port),
+        _ => Some(HTTPS_PORT),
+    }
 }
 
 /// Checks the control data of a request and converts it to the form of its version. Joins or removes fields that
@@ -187,23 +196,50 @@ fn parse(text: &[u8]) -> Option<HostPort<'_>> {
 
 /// Returns true for a registered name or an IPv4 address.
 fn is_name(name: &[u8]) -> bool {
-    let is_valid = |(index, byte): (usize, &u8)| match byte {
-        b'%' => {
-            let digits = name.get(index + 1..index + 3);
-            digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    let mut index = 0;
+    while let Some(&byte) = name.get(index) {
+        if IS_IN_NAME[usize::from(byte)] {
+            index += 1;
+        } else if let [b'%', high, low, ..] = name[index..]
+            && high.is_ascii_hexdigit()
+            && low.is_ascii_hexdigit()
+        {
+            index += 3;
+        } else {
+            return false;
         }
-        byte => byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=".contains(byte),
-    };
-    !name.is_empty() && name.iter().enumerate().all(is_valid)
+    }
+    !name.is_empty()
 }
 
+/// The characters of registered names, except that of percent-encoding. A table, because each request is checked.
+const IS_IN_NAME: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        table[byte] = (byte as u8).is_ascii_alphanumeric();
+        byte += 1;
+    }
+    let marks = b"-._~!$&'()*+,;=";
+    let mut index = 0;
+    while index < marks.len() {
+        table[marks[index] as usize] = true;
+        index += 1;
+    }
+    table
+};
+
 fn port_number(digits: &[u8]) -> Option<u16> {
-    let is_number = digits.iter().all(u8::is_ascii_digit);
-    std::str::from_utf8(digits)
-        .ok()
-        .filter(|_| is_number)?
-        .parse()
-        .ok()
+    let mut number: u16 = 0;
+    for digit in digits {
+        if !digit.is_ascii_digit() {
+            return None;
+        }
+        number = number
+            .checked_mul(10)?
+            .checked_add(u16::from(digit - b'0'))?;
+    }
+    Some(number)
 }
 
 /// Moves the host of a request over HTTP/2 or HTTP/3, whose URI is absolute there, from its `host` field.

@@ -128,15 +128,11 @@ where
     }
 }
 
-/// Returns true for requests in early data. Any intermediary may have added the field, even repeatedly (RFC 8470
-/// §5.1).
+/// Returns true for requests in early data. Any intermediary may have added the field. Invalid values and several
+/// fields count as one with the value 1 (RFC 8470 §5.1).
 pub(crate) fn is_early<B>(request: &Request<B>) -> bool {
     request.extensions().get::<EarlyData>().is_some()
-        || request
-            .headers()
-            .get_all("early-data")
-            .iter()
-            .any(|value| value == "1")
+        || request.headers().contains_key("early-data")
 }
 
 fn without_body<B>(request: &Request<B>) -> Request<()> {

@@ -14,8 +14,7 @@ use super::budgets::{Budgets, Refusing};
 use super::credit::{Credit, Placement};
 use super::executor::Executor;
 use super::held::HeldContent;
-use super::interim::Http2Interim;
-use super::tags::{Tagger, Tags};
+use super::tags::Tagger;
 use crate::limits::buffers::HeaderBlock;
 
 /// A stream that buffers written bytes until its [`Gatherer`] sends them.
@@ -34,7 +33,7 @@ pub(crate) struct Gathered<S> {
 }
 
 /// Sends the bytes that a [`Gathered`] stream has buffered.
-pub(crate) struct Gatherer<S>(Arc<Mutex<GatheredState<S>>>);
+pub(crate) struct Gatherer<S>(pub(super) Arc<Mutex<GatheredState<S>>>);
 
 pub(super) struct GatheredState<S> {
     stream: S,
@@ -52,7 +51,7 @@ pub(super) struct GatheredState<S> {
     /// True once GOAWAY was buffered because a budget is exhausted.
     is_ended: bool,
     /// Tags requests if services can send interim responses.
-    tagger: Option<Box<Tagger>>,
+    pub(super) tagger: Option<Box<Tagger>>,
     /// The task of the connection, which sends interim responses.
     connection: Option<Waker>,
 }
@@ -116,13 +115,6 @@ impl<S: AsyncWrite + Unpin> Gatherer<S> {
 }
 
 impl<S> Gatherer<S> {
-    /// Lets services send interim responses. Call it before the first byte is read.
-    pub(crate) fn interim(&self) -> Option<Http2Interim<S>> {
-        let tags = Tags::new()?;
-        lock(&self.0).tagger = Some(Box::new(Tagger::new(tags.clone())));
-        Some(Http2Interim::new(self.0.clone(), tags))
-    }
-
     /// Counts the memory of header blocks that span several frames.
     pub(crate) fn count_header_blocks(&self, block: HeaderBlock) {
         lock(&self.0).block = Some(block);

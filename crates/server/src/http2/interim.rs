@@ -10,8 +10,8 @@ use http::Response;
 use http::header::CONTENT_LENGTH;
 
 use super::credit::Placement;
-use super::gather::GatheredState;
-use super::tags::Tags;
+use super::gather::{GatheredState, Gatherer};
+use super::tags::{Tagger, Tags};
 use crate::exchange::interim::{InterimOfRequest, InterimSource};
 
 /// The interim responses of an HTTP/2 connection.
@@ -21,8 +21,13 @@ pub(crate) struct Http2Interim<S> {
 }
 
 impl<S> Http2Interim<S> {
-    pub(super) const fn new(state: Arc<Mutex<GatheredState<S>>>, tags: Tags) -> Self {
-        Self { state, tags }
+    /// Lets services send interim responses on the connection of `gatherer`. Call it before the first byte is read.
+    /// Returns `None` if the system has no random numbers.
+    pub(crate) fn new(gatherer: &Gatherer<S>) -> Option<Self> {
+        let tags = Tags::new()?;
+        let state = gatherer.0.clone();
+        state.lock().tagger = Some(Box::new(Tagger::new(tags.clone())));
+        Some(Self { state, tags })
     }
 }
 

@@ -316,6 +316,7 @@ async fn unsafe_early_requests_are_answered_with_425() {
         let mut client = client.expect("a server");
         let cases = [
             ("POST", "/order", Some("1"), 425),
+            ("POST", "/order", Some("invalid"), 425),
             ("POST", "/order", None, 200),
             ("GET", "/search", Some("1"), 200),
         ];
