@@ -1,9 +1,10 @@
 //! Opens the served folder as the flags say.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use courser::files::{Builder, Files};
-use courser_services::listing;
+use courser_services::listing::{self, Shown};
 
 use super::args::FileArguments;
 use crate::error::Failure;
@@ -28,8 +29,14 @@ pub(super) fn open(
             ));
         });
     if arguments.browse {
-        builder = builder.on_folder(move |folder, request| async move {
-            listing::answer(&folder, &request, dotfiles).await
+        let shown = Arc::new(Shown {
+            root: folder.to_owned(),
+            dotfiles,
+            follow_symlinks: arguments.follow_symlinks,
+        });
+        builder = builder.on_folder(move |folder, request| {
+            let shown = shown.clone();
+            async move { listing::answer(&folder, &request, &shown).await }
         });
     }
     builder
