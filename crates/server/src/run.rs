@@ -22,6 +22,8 @@ use crate::events::Events;
 use crate::exchange::body::Body;
 use crate::handle::{Running, ServerHandle};
 use crate::limits;
+use crate::limits::buffers::CONNECTION;
+use crate::limits::descriptors;
 use crate::limits::gate::Gate;
 use crate::limits::refused_clients::RefusedClients;
 use crate::limits::uploads::UploadMemory;
@@ -127,6 +129,7 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
         challenge: challenge(&certificates.sources),
         chooser: site.resolver.choice().cloned().map(Chooser::new),
         uploads: Arc::new(UploadMemory::of_budget(memory)),
+        max_connections: max_tcp_connections(&site, sockets.len()),
     };
     let (sources, watch) = watch(&site, certificates.sources);
     let handle = ServerHandle(Arc::new(Running {
@@ -185,6 +188,16 @@ fn watch(site: &Site, mut sources: Sources) -> (Arc<Mutex<Sources>>, Background)
         tokio::join!(watching, acme);
     };
     (sources, Box::pin(both))
+}
+
+/// Returns the largest number of TCP connections of each of these addresses: the limit, or as many as memory and
+/// descriptors allow.
+fn max_tcp_connections(site: &Site, addresses: usize) -> usize {
+    let by_memory = site.tally.holders.max_connections(CONNECTION);
+    let by_descriptors = descriptors::max_connections().map(|all| (all / addresses.max(1)).max(1));
+    let limits = [site.limits.max_connections, by_memory];
+    let limits = limits.into_iter().chain(by_descriptors);
+    limits.min().unwrap_or(1)
 }
 
 /// Returns the memory budget of a server with this setting.

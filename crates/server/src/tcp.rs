@@ -56,6 +56,8 @@ pub(super) struct TcpContext {
     /// Chooses the certificates if an async function was given.
     pub(super) chooser: Option<Chooser>,
     pub(super) uploads: Arc<UploadMemory>,
+    /// Largest number of connections of each address.
+    pub(super) max_connections: usize,
 }
 
 /// An address at which TCP clients are accepted.
@@ -73,9 +75,8 @@ pub(super) async fn accept<S: HttpService<Body>>(
     at: TcpAddress,
 ) -> io::Error {
     let site = &at.context.site;
-    let by_memory = site.tally.holders.max_connections(CONNECTION);
     let shares = Shares::new(&Limits {
-        max_connections: site.limits.max_connections.min(by_memory),
+        max_connections: at.context.max_connections,
         ..site.limits.clone()
     });
     let mut rate = Rate::new(&site.limits);

@@ -278,8 +278,9 @@ pub(crate) struct Arguments {
 pub(crate) struct LimitArguments {
     /// Maximum number of connections over TCP, and the same number over QUIC
     ///
-    /// The limit applies to each --listen address. A connection over TCP needs a file descriptor, and at least
-    /// 28 KiB of three eighths of --memory: with little memory, fewer are accepted.
+    /// The limit applies to each --listen address. A connection over TCP needs a file descriptor and at least
+    /// 28 KiB of memory. Fewer are accepted if three quarters of the free descriptors or three eighths of
+    /// --memory do not suffice.
     #[arg(long, value_name = "N", default_value = "20000", value_parser = at_least_one())]
     pub(crate) max_connections: u32,
 
