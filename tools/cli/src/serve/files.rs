@@ -1,10 +1,9 @@
 //! Opens the served folder as the flags say.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use courser::files::{Builder, Files};
-use courser_services::listing::{self, Shown};
+use courser_services::listing;
 
 use super::args::FileArguments;
 use crate::error::Failure;
@@ -29,14 +28,8 @@ pub(super) fn open(
             ));
         });
     if arguments.browse {
-        let shown = Arc::new(Shown {
-            root: folder.to_owned(),
-            dotfiles,
-            follow_symlinks: arguments.follow_symlinks,
-        });
-        builder = builder.on_folder(move |folder, request| {
-            let shown = shown.clone();
-            async move { listing::answer(&folder, &request, &shown).await }
+        builder = builder.on_folder(move |folder, request| async move {
+            listing::answer(&folder, &request, dotfiles).await
         });
     }
     builder
