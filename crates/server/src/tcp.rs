@@ -284,7 +284,9 @@ fn serve_http2<S: HttpService<Body>>(
     if !record.holder().grow(HTTP2_CONNECTION) {
         return Box::pin(std::future::ready(()));
     }
-    stream.get_mut().0.set_max_buffered(HTTP2_BUFFER);
+    let window = context.uploads.reserve();
+    let max_buffered = HTTP2_BUFFER.max(window.uncounted().into());
+    stream.get_mut().0.set_max_buffered(max_buffered);
     let executor = Executor::default();
     let held = HeldContent::default();
     let refusing = Refusing::default();
@@ -296,7 +298,6 @@ fn serve_http2<S: HttpService<Body>>(
         limits.max_header_bytes,
     ));
     let exchange = exchange.holding(held).refusing(refusing);
-    let window = context.uploads.reserve();
     let builder = http2(limits, &window, executor.clone());
     let mut connection = Box::pin(builder.serve_connection(TokioIo::new(stream), exchange));
     let idle = idle(open, limits.idle_timeout);

@@ -199,8 +199,8 @@ pub(crate) struct Arguments {
     ///
     /// At least 1 MiB, for each address. With a limit (cgroup, ulimit -v or -d), the default is a quarter
     /// of it. Unacknowledged and unread bytes, datagrams and handshakes count. Half of it is for connections
-    /// over TCP, with what they have received and not processed, and for requests in progress. When memory
-    /// runs short, the server reads responses later, stops growing windows and refuses clients. In the end it
+    /// over TCP, with what they have received and not processed, and for requests in progress. Uploads over
+    /// HTTP/2 that wait to be read have a further quarter. When memory runs short, the server reads responses later, stops growing windows and refuses clients. In the end it
     /// closes the connection that holds the most memory for the least progress.
     #[arg(long, value_name = "SIZE", value_parser = parse_memory, help_heading = "Protocols")]
     pub(crate) memory: Option<u64>,
