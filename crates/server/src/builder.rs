@@ -340,7 +340,8 @@ impl Server {
     ///
     /// Over QUIC, the budget includes bytes sent but not acknowledged, bytes received but not read, datagrams and
     /// handshakes. Half of it is shared by the connections over TCP of all addresses, with what they have received
-    /// and not processed, and by all requests in progress. The default is a quarter of the memory of the machine or control group, and at least 16 MiB.
+    /// and not processed, and by all requests in progress. Request content over HTTP/2 that the service has not read has
+    /// a further quarter. The default is a quarter of the memory of the machine or control group, and at least 16 MiB.
     /// Near the limit, connections accept less data from the service, windows stop growing and clients are
     /// refused. As the last resort, the server closes the connection that holds the most memory for the least
     /// progress.

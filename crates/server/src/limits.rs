@@ -1,6 +1,7 @@
 //! Limits on the resources of clients.
 
 pub(crate) mod buffers;
+pub(crate) mod descriptors;
 pub(crate) mod gate;
 pub(crate) mod holders;
 pub(crate) mod pace;
@@ -30,7 +31,8 @@ pub struct Limits {
     /// Largest number of TCP connections, and separately of QUIC connections, for each address of the server.
     /// Further ones are refused at once. Default 20 000. A process needs a file descriptor for each TCP
     /// connection, and each counts with 28 KiB, so fewer are accepted if these exceed three eighths of
-    /// [`Server::memory_budget`](super::Server::memory_budget). Over QUIC, clients with unvalidated addresses may hold at most half, and further ones must
+    /// [`Server::memory_budget`](super::Server::memory_budget), or three quarters of the descriptors that are free
+    /// when the server starts. Over QUIC, clients with unvalidated addresses may hold at most half, and further ones must
     /// validate their address first (Retry), unless [`Server::retry`](super::Server::retry) is `Never`.
     pub max_connections: usize,
     /// Largest number of TCP connections, and separately of QUIC connections, from one address (IPv4, /64 of

@@ -126,7 +126,7 @@ pub(super) fn bind(mut server: Server) -> Result<Bound, Error> {
         may_retry,
     };
     let challenge = challenge(&certificates.sources)?;
-    let tcp = TcpContext::new(site.clone(), tls, challenge, memory);
+    let tcp = TcpContext::new(site.clone(), tls, challenge, memory, sockets.len());
     let port = https_port(server.alt_svc, &sockets);
     let redirects = Redirects::open(server.redirects, port, &certificates.sources)?;
     let acme = acme_stats(&certificates.sources);

@@ -40,6 +40,7 @@ use crate::limits::Limits;
 use crate::limits::buffers::{
     CONNECTION, HTTP2_BUFFER, HTTP2_CONNECTION, HeaderBlock, ReadBuffers,
 };
+use crate::limits::descriptors;
 use crate::limits::holders::Holder;
 use crate::limits::rate::Rate;
 use crate::limits::read_monitor::{self, ReadMonitor, Sample};
@@ -60,6 +61,8 @@ pub(super) struct TcpContext {
     /// Chooses the certificates if an async function was given.
     pub(super) chooser: Option<Chooser>,
     pub(super) uploads: Arc<UploadMemory>,
+    /// Largest number of connections of each address.
+    pub(super) max_connections: usize,
 }
 
 impl TcpContext {
@@ -69,8 +72,10 @@ impl TcpContext {
         tls: Arc<rustls::ServerConfig>,
         challenge: Option<Arc<rustls::ServerConfig>>,
         memory: u64,
+        addresses: usize,
     ) -> Self {
         Self {
+            max_connections: max_connections(&site, addresses),
             chooser: site.resolver.choice().cloned().map(Chooser::new),
             uploads: Arc::new(UploadMemory::of_budget(memory)),
             site,
@@ -78,6 +83,16 @@ impl TcpContext {
             challenge,
         }
     }
+}
+
+/// Returns the largest number of TCP connections of each of these addresses: the limit, or as many as memory and
+/// descriptors allow.
+fn max_connections(site: &Site, addresses: usize) -> usize {
+    let by_memory = site.tally.holders.max_connections(CONNECTION);
+    let by_descriptors = descriptors::max_connections().map(|all| (all / addresses.max(1)).max(1));
+    let limits = [site.limits.max_connections, by_memory];
+    let limits = limits.into_iter().chain(by_descriptors);
+    limits.min().unwrap_or(1)
 }
 
 /// An address at which TCP clients are accepted.
@@ -95,9 +110,8 @@ pub(super) async fn accept<S: HttpService<Body>>(
     at: TcpAddress,
 ) -> io::Error {
     let site = &at.context.site;
-    let by_memory = site.tally.holders.max_connections(CONNECTION);
     let shares = Shares::new(&Limits {
-        max_connections: site.limits.max_connections.min(by_memory),
+        max_connections: at.context.max_connections,
         ..site.limits.clone()
     });
     let mut rate = Rate::new(&site.limits);
@@ -318,7 +332,9 @@ fn serve_http2<S: HttpService<Body>>(
     if !record.holder().grow(HTTP2_CONNECTION) {
         return Box::pin(std::future::ready(()));
     }
-    stream.get_mut().0.set_max_buffered(HTTP2_BUFFER);
+    let window = context.uploads.reserve();
+    let max_buffered = HTTP2_BUFFER.max(window.uncounted().into());
+    stream.get_mut().0.set_max_buffered(max_buffered);
     let executor = Executor::default();
     let held = HeldContent::default();
     let refusing = Refusing::default();
@@ -339,7 +355,6 @@ fn serve_http2<S: HttpService<Body>>(
         Some(interim) => exchange.with_interim(Arc::new(interim)),
         None => exchange,
     };
-    let window = context.uploads.reserve();
     let builder = http2(limits, &window, executor.clone());
     let mut connection = Box::pin(builder.serve_connection(TokioIo::new(stream), exchange));
     let idle = idle(open, limits.idle_timeout);

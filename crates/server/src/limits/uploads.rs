@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 ///
 /// A connection can hold unread content up to its window. Each new connection gets an eighth of the memory that
 /// is left, so that all windows together stay within the limit. Only the smallest window, which HTTP/2 requires,
-/// may exceed it.
+/// may exceed it. What arrives in such a window counts as a buffer of the connection (limit K370).
 #[derive(Debug)]
 pub(crate) struct UploadMemory {
     limit: u64,
@@ -32,6 +32,7 @@ impl UploadMemory {
         UploadWindow {
             memory: self.clone(),
             bytes,
+            is_within_limit: share >= HTTP2_MIN_WINDOW,
         }
     }
 }
@@ -41,12 +42,21 @@ impl UploadMemory {
 pub(crate) struct UploadWindow {
     memory: Arc<UploadMemory>,
     bytes: u32,
+    is_within_limit: bool,
 }
 
 impl UploadWindow {
     /// Returns the window of the connection in bytes.
     pub(crate) const fn connection(&self) -> u32 {
         self.bytes
+    }
+
+    /// Returns the bytes of the window that are not part of the memory for uploads.
+    pub(crate) const fn uncounted(&self) -> u32 {
+        match self.is_within_limit {
+            true => 0,
+            false => self.bytes,
+        }
     }
 
     /// Returns the window of each stream in bytes.
@@ -91,7 +101,12 @@ mod tests {
         let all = windows(32 << 20, 2);
         assert_eq!(all[0].connection(), 1 << 20);
         assert_eq!(all[1].connection(), 7 << 17);
-        assert_eq!(windows(1, 1)[0].connection(), HTTP2_MIN_WINDOW);
+        let least = &windows(1, 1)[0];
+        assert_eq!(
+            (least.connection(), least.uncounted()),
+            (HTTP2_MIN_WINDOW, HTTP2_MIN_WINDOW)
+        );
+        assert_eq!(all[0].uncounted(), 0);
     }
 
     #[test]

@@ -230,8 +230,8 @@ pub(crate) struct Arguments {
     ///
     /// At least 1 MiB, for each address. With a limit (cgroup, ulimit -v or -d), the default is a quarter
     /// of it. Unacknowledged and unread bytes, datagrams and handshakes count. Half of it is for connections
-    /// over TCP, with what they have received and not processed, and for requests in progress. When memory
-    /// runs short, the server reads responses later, stops growing windows and refuses clients. In the end it
+    /// over TCP, with what they have received and not processed, and for requests in progress. Uploads over
+    /// HTTP/2 that wait to be read have a further quarter. When memory runs short, the server reads responses later, stops growing windows and refuses clients. In the end it
     /// closes the connection that holds the most memory for the least progress.
     #[arg(long, value_name = "SIZE", value_parser = parse_memory, help_heading = "Protocols")]
     pub(crate) memory: Option<u64>,
@@ -309,8 +309,9 @@ pub(crate) struct Arguments {
 pub(crate) struct LimitArguments {
     /// Maximum number of connections over TCP, and the same number over QUIC
     ///
-    /// The limit applies to each --listen address. A connection over TCP needs a file descriptor, and at least
-    /// 28 KiB of three eighths of --memory: with little memory, fewer are accepted.
+    /// The limit applies to each --listen address. A connection over TCP needs a file descriptor and at least
+    /// 28 KiB of memory. Fewer are accepted if three quarters of the free descriptors or three eighths of
+    /// --memory do not suffice.
     #[arg(long, value_name = "N", default_value = "20000", value_parser = at_least_one())]
     pub(crate) max_connections: u32,
 

@@ -117,14 +117,42 @@ pub(super) fn resident(serving: &Serving) -> u64 {
     number.expect("a size").parse().expect("a number")
 }
 
+/// Limit K373: silent connections of one address leave descriptors to others, and for files.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_of_one_address_leave_descriptors_to_others() {
+    let folder = Folder::new();
+    for number in 0..20 {
+        folder.file(&format!("{number}.txt"), "12345");
+    }
+    let path = folder.path().to_str().expect("UTF-8");
+    let serving = Serving::start_with_descriptors(128, &[path, "--cache-size", "0"]);
+    let mut held = Vec::new();
+    for _ in 0..300 {
+        let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+        socket.bind(([127, 1, 0, 1], 0).into()).expect("loopback");
+        let connecting = socket.connect(serving.address);
+        held.push(within(connecting).await.expect("the backlog has room"));
+    }
+    for protocol in Protocol::ALL {
+        let mut client = serving.client(protocol).await;
+        for number in 0..20 {
+            let status = client.get(&format!("/{number}.txt"), &[]).await.status;
+            assert_eq!(status, 200, "{number} over {protocol}");
+        }
+    }
+    drop(held);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn server_without_descriptors_recovers() {
     let folder = Folder::new();
     folder.file("a.txt", "12345");
     let path = folder.path().to_str().expect("UTF-8");
-    let mut serving = Serving::start_with_descriptors(64, &[path]);
+    let mut serving = Serving::start(&[path]);
     let mut first = serving.client(Protocol::Http2).await;
     assert_eq!(first.get("/a.txt", &[]).await.status, 200);
+    // Less than what the server saw when it started, so that its reserve is no longer one.
+    serving.limit_descriptors(64);
     let held: Vec<_> = (0..100)
         .map(|_| TcpStream::connect(serving.address).expect("the backlog has room"))
         .collect();

@@ -164,6 +164,18 @@ impl Serving {
         rustix::process::kill_process(id, signal).expect("a running process");
     }
 
+    /// Lowers the limit on descriptors of the running server.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn limit_descriptors(&self, limit: u64) {
+        let id = i32::try_from(self.child.id()).expect("small");
+        let id = rustix::process::Pid::from_raw(id);
+        let new = rustix::process::Rlimit {
+            current: Some(limit),
+            maximum: Some(limit),
+        };
+        rustix::process::prlimit(id, rustix::process::Resource::Nofile, new).expect("our process");
+    }
+
     /// Waits for the end, which must be a success.
     #[cfg(unix)]
     pub(crate) fn ended(&mut self) {
