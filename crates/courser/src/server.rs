@@ -42,8 +42,8 @@ pub use courser_server::Acme;
 #[doc(inline)]
 pub use courser_server::{
     AltSvc, Body, BodyError, BodyRate, Bound, CertificateFacts, Certificates, ConnectionSummary,
-    DrainProgress, Drained, EarlyData, Error, Event, Limits, ListenerStats, Peer, Protocol,
-    ProtocolStats, QuicTotals, ReadRate, Refusals, Server, ServerHandle, ServerStats, Serving,
-    ShardStats, TcpStats, Timely, TimelyFuture, TlsFacts, TooEarly, TooSlow, certificate, serve,
-    shutdown_signal,
+    DrainProgress, Drained, EarlyData, Error, Event, Limits, ListenerStats, ListeningSockets, Peer,
+    Protocol, ProtocolStats, QuicTotals, ReadRate, Refusals, Server, ServerHandle, ServerStats,
+    Serving, ShardStats, TcpStats, Timely, TimelyFuture, TlsFacts, TooEarly, TooSlow, certificate,
+    serve, shutdown_signal,
 };

@@ -26,5 +26,11 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
+/// Adopts a socket that listens already.
+pub(crate) fn inherit(socket: std::net::TcpListener) -> io::Result<TcpListener> {
+    socket.set_nonblocking(true)?;
+    TcpListener::from_std(socket)
+}
+
 /// Number of connections that the system may queue. Its own limit may be lower.
 const BACKLOG: i32 = 4096;

@@ -7,7 +7,14 @@ mod files;
 mod flags;
 mod media_types;
 mod moves;
+#[cfg(target_os = "linux")]
+mod notify;
 mod plan;
+#[cfg(target_os = "linux")]
+mod upgrade;
+#[cfg(not(target_os = "linux"))]
+#[path = "without_upgrade.rs"]
+mod upgrade;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -28,7 +35,12 @@ use tokio::task::JoinHandle;
 
 use self::announce::Announcement;
 use self::args::Arguments;
+#[cfg(target_os = "linux")]
+use self::notify::notify;
 use self::plan::{AdminPlan, LogPlan, Plan, Protocols};
+use self::upgrade::Inherited;
+#[cfg(not(target_os = "linux"))]
+use self::upgrade::notify;
 use crate::error::{Failure, cannot_listen};
 use crate::output;
 use crate::process::RECORDS;
@@ -67,7 +79,11 @@ async fn run(plan: Plan) -> Result<(), Failure> {
     let what = site.name();
     let connections = observe::Metrics::new();
     let observer = Observer::new();
-    let server = server.on_event(move |event| print_event(event, as_json));
+    let mut inherited = Inherited::receive()
+        .map_err(|error| Failure::new(format!("cannot take the sockets over: {error}")))?;
+    let server = server
+        .inherit(std::mem::take(&mut inherited.sockets))
+        .on_event(move |event| print_event(event, as_json));
     // Only the admin endpoints report what is counted.
     let counts = admin.as_ref().map(|_| (&connections, &observer));
     let bound = match sinks(traces, counts) {
@@ -79,12 +95,12 @@ async fn run(plan: Plan) -> Result<(), Failure> {
     let (log, writer) = open_log(log, as_json)?.unzip();
     let counters = || Metrics::new(handle.clone(), &connections, log.clone(), site.files());
     let metrics = admin.as_ref().map(|_| counters());
-    let admin_address = match admin.zip(metrics.clone()) {
-        Some((plan, metrics)) => {
-            Some(open_admin(plan, &handle, metrics, what.clone(), observer).await?)
-        }
-        None => None,
-    };
+    let opening = admin.zip(metrics.clone()).map(|(plan, metrics)| {
+        let socket = inherited.admin.take();
+        open_admin(plan, socket, &handle, metrics, what.clone(), observer)
+    });
+    let admin = opening.transpose()?;
+    let admin_address = admin.as_ref().map(|admin| admin.address);
     let lists = ListWatch::new(lists, handle.clone(), print_list_events(as_json));
     let reload = Reload {
         handle: handle.clone(),
@@ -92,15 +108,9 @@ async fn run(plan: Plan) -> Result<(), Failure> {
         lists,
         as_json,
     };
-    let background = background(reload);
-    let announcement = Announcement {
-        handle: &handle,
-        protocols: &protocols,
-        what: &what,
-        admin: admin_address,
-    };
-    announcement.print(as_json);
-    advise(&handle, &protocols, as_json);
+    let mut background = background(reload);
+    background.push(tokio::spawn(on_upgrades(handle.clone(), admin, as_json)));
+    announce(&handle, &protocols, &what, admin_address, as_json);
     // Programs read the address from the first line.
     let watched = handle.clone();
     let endpoints = move || watched.endpoints();
@@ -110,6 +120,8 @@ async fn run(plan: Plan) -> Result<(), Failure> {
         metrics,
     };
     let service = site.into_service(compresses_proxied, recorder);
+    inherited.on_serving();
+    notify("READY=1");
     let drained = bound.service(service).await;
     background.iter().for_each(JoinHandle::abort);
     if let (Some(log), Some(writer)) = (log, writer) {
@@ -120,6 +132,24 @@ async fn run(plan: Plan) -> Result<(), Failure> {
     let early_data = protocols.has_early_data.then(|| handle.stats());
     announce::print_drained(&drained, early_data.as_ref(), as_json);
     Ok(())
+}
+
+/// Prints the first message, and warnings.
+fn announce(
+    handle: &ServerHandle,
+    protocols: &Protocols,
+    what: &str,
+    admin: Option<SocketAddr>,
+    as_json: bool,
+) {
+    let announcement = Announcement {
+        handle,
+        protocols,
+        what,
+        admin,
+    };
+    announcement.print(as_json);
+    advise(handle, protocols, as_json);
 }
 
 /// Starts the background tasks of the server. A task that ends is restarted.
@@ -201,18 +231,32 @@ fn remedy(error: &courser::server::Error) -> &'static str {
     }
 }
 
-/// Starts to serve the admin endpoints. Returns their address.
-async fn open_admin(
+/// The admin endpoints.
+struct OpenAdmin {
+    address: SocketAddr,
+    /// Another descriptor of their socket.
+    socket: std::net::TcpListener,
+    task: JoinHandle<()>,
+}
+
+/// Starts to serve the admin endpoints, at a socket that was inherited if there is one.
+fn open_admin(
     plan: AdminPlan,
+    inherited: Option<std::net::TcpListener>,
     handle: &ServerHandle,
     metrics: Arc<Metrics>,
     what: String,
     observer: Observer,
-) -> Result<SocketAddr, Failure> {
+) -> Result<OpenAdmin, Failure> {
     let AdminPlan { address, guard } = plan;
-    let listener = TcpListener::bind(address).await;
-    let listener = listener.map_err(|error| cannot_listen("--admin", address, &error))?;
-    let bound = listener.local_addr()?;
+    let socket = match inherited {
+        Some(socket) => Ok(socket),
+        None => std::net::TcpListener::bind(address),
+    };
+    let socket = socket.map_err(|error| cannot_listen("--admin", address, &error))?;
+    socket.set_nonblocking(true)?;
+    let bound = socket.local_addr()?;
+    let listener = TcpListener::from_std(socket.try_clone()?)?;
     let admin = Arc::new(Admin {
         handle: handle.clone(),
         metrics,
@@ -222,7 +266,7 @@ async fn open_admin(
         observer,
     });
     let mut first = Some(listener);
-    handle.keep_running(format!("the admin endpoints at {bound}"), move || {
+    let task = handle.keep_running(format!("the admin endpoints at {bound}"), move || {
         let (first, admin) = (first.take(), admin.clone());
         async move {
             let listener = match first {
@@ -232,7 +276,11 @@ async fn open_admin(
             Err(admin::serve(listener, admin).await.into())
         }
     });
-    Ok(bound)
+    Ok(OpenAdmin {
+        address: bound,
+        socket,
+        task,
+    })
 }
 
 /// Returns the sinks for connections to a local address.
@@ -260,6 +308,9 @@ fn sinks(
 }
 
 fn print_event(event: &Event, as_json: bool) {
+    if matches!(event, Event::Draining) {
+        notify("STOPPING=1");
+    }
     match (event, as_json) {
         (event, true) => {
             let kind = match event {
@@ -331,6 +382,7 @@ impl Reload {
             return std::future::pending().await;
         };
         while hangups.recv().await.is_some() {
+            notify("RELOADING=1");
             if let Some(log) = &self.log {
                 log.reopen();
             }
@@ -339,7 +391,49 @@ impl Reload {
             if let Err(error) = self.handle.reload() {
                 print_event(&Event::CertificateKept(error), self.as_json);
             }
+            notify("READY=1");
         }
+    }
+}
+
+/// Starts the program again on SIGUSR2, and drains this process once the new one serves.
+#[cfg(target_os = "linux")]
+async fn on_upgrades(handle: ServerHandle, admin: Option<OpenAdmin>, as_json: bool) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut signals) = signal(SignalKind::user_defined2()) else {
+        return;
+    };
+    while signals.recv().await.is_some() {
+        let socket = admin.as_ref().map(|admin| admin.socket.try_clone());
+        let upgraded = match socket.transpose() {
+            Ok(socket) => upgrade::upgrade(&handle, socket).await,
+            Err(error) => Err(error),
+        };
+        match upgraded {
+            Ok(process) => {
+                notify(&format!("MAINPID={process}"));
+                print_upgrade(process, as_json);
+                // The new process answers there.
+                if let Some(admin) = &admin {
+                    admin.task.abort();
+                }
+                return handle.retire();
+            }
+            Err(error) => warning(as_json)(&format!(
+                "the new process does not serve: {error}; this one continues"
+            )),
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+async fn on_upgrades(_: ServerHandle, _: Option<OpenAdmin>, _: bool) {}
+
+#[cfg(target_os = "linux")]
+fn print_upgrade(process: u32, as_json: bool) {
+    match as_json {
+        true => output::line(json!({"event": "upgraded", "process": process}).to_string()),
+        false => output::note(format!("process {process} serves new clients from now on")),
     }
 }
 

@@ -10,6 +10,8 @@ mod exchange;
 mod file_bytes;
 #[cfg(feature = "files")]
 mod files;
+#[cfg(target_os = "linux")]
+mod handover;
 mod hanging;
 mod http2;
 mod interim;

@@ -29,6 +29,8 @@ mod target;
 mod tls;
 mod tls_notes;
 #[cfg(target_os = "linux")]
+mod upgrade;
+#[cfg(target_os = "linux")]
 mod warnings;
 
 use std::future::Future;
