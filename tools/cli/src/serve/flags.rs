@@ -1,8 +1,9 @@
 //! Translates the flags into the plan of a server.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use courser::server::{BodyRate, Limits, ReadRate, Server, shutdown_signal};
 use courser::telemetry::SinkFactory;
@@ -46,6 +47,7 @@ pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
             path: arguments.access_log_file.clone(),
         }),
         admin: admin(arguments)?,
+        warnings: certificates::warnings(&arguments.certificate, SystemTime::now()),
         as_json: arguments.json,
     })
 }
@@ -189,25 +191,34 @@ fn disable_protocols(mut server: Server, arguments: &Arguments) -> Server {
 /// Returns the addresses to listen on. Without a certificate that other machines trust, the default is
 /// this machine only.
 fn addresses(arguments: &Arguments) -> (SocketAddr, Vec<SocketAddr>) {
-    if let Some((first, others)) = arguments.listen.split_first() {
+    let listen = without_covered(&arguments.listen);
+    if let Some((first, others)) = listen.split_first() {
         return (*first, others.to_vec());
     }
     let port = crate::values::DEFAULT_PORT;
-    let everywhere = std::net::Ipv6Addr::UNSPECIFIED;
+    // Machines without IPv6 have neither of these addresses.
+    let has = |address: Ipv6Addr| std::net::UdpSocket::bind((address, 0)).is_ok();
+    let everywhere = match has(Ipv6Addr::UNSPECIFIED) {
+        true => IpAddr::from(Ipv6Addr::UNSPECIFIED),
+        false => IpAddr::from(Ipv4Addr::UNSPECIFIED),
+    };
     if arguments.certificate.acme {
         ((everywhere, HTTPS_PORT).into(), Vec::new())
     } else if arguments.certificate.is_public() {
         ((everywhere, port).into(), Vec::new())
     } else {
-        let v6 = (std::net::Ipv6Addr::LOCALHOST, port).into();
-        // Machines without IPv6 do not have this address.
-        let others = if std::net::UdpSocket::bind("[::1]:0").is_ok() {
-            vec![v6]
-        } else {
-            Vec::new()
-        };
-        ((std::net::Ipv4Addr::LOCALHOST, port).into(), others)
+        let v6 = has(Ipv6Addr::LOCALHOST).then(|| (Ipv6Addr::LOCALHOST, port).into());
+        ((Ipv4Addr::LOCALHOST, port).into(), v6.into_iter().collect())
     }
+}
+
+/// Leaves out 0.0.0.0 beside `[::]` with the same port, which accepts IPv4 as well. nginx needs both.
+fn without_covered(listen: &[SocketAddr]) -> Vec<SocketAddr> {
+    let covers = |address: &SocketAddr| {
+        let everywhere = (Ipv6Addr::UNSPECIFIED, address.port()).into();
+        address.ip() == Ipv4Addr::UNSPECIFIED && listen.contains(&everywhere)
+    };
+    listen.iter().copied().filter(|it| !covers(it)).collect()
 }
 
 fn transport(arguments: &Arguments) -> TransportConfig {
@@ -242,6 +253,24 @@ mod tests {
 
     use super::*;
     use crate::args::Command;
+
+    #[test]
+    fn ipv4_beside_a_socket_for_both_is_left_out() {
+        let addresses = |texts: &[&str]| -> Vec<SocketAddr> {
+            texts
+                .iter()
+                .map(|it| it.parse().expect("an address"))
+                .collect()
+        };
+        for (given, expected) in [
+            (&["[::]:443", "0.0.0.0:443"][..], &["[::]:443"][..]),
+            (&["0.0.0.0:443", "[::]:443"], &["[::]:443"]),
+            (&["[::]:443", "0.0.0.0:8443"], &["[::]:443", "0.0.0.0:8443"]),
+            (&["0.0.0.0:443", "[::1]:443"], &["0.0.0.0:443", "[::1]:443"]),
+        ] {
+            assert_eq!(without_covered(&addresses(given)), addresses(expected));
+        }
+    }
 
     #[test]
     fn no_capacity_rise_disables_the_search() {

@@ -74,6 +74,7 @@ async fn run(plan: Plan) -> Result<(), Failure> {
         traces,
         log,
         admin,
+        warnings,
         as_json,
     } = plan;
     let what = site.name();
@@ -111,6 +112,7 @@ async fn run(plan: Plan) -> Result<(), Failure> {
     let mut background = background(reload);
     background.push(tokio::spawn(on_upgrades(handle.clone(), admin, as_json)));
     announce(&handle, &protocols, &what, admin_address, as_json);
+    warnings.iter().for_each(|text| warning(as_json)(text));
     // Programs read the address from the first line.
     let watched = handle.clone();
     let endpoints = move || watched.endpoints();

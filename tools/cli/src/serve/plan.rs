@@ -23,6 +23,8 @@ pub(super) struct Plan {
     pub(super) traces: Option<Arc<dyn SinkFactory>>,
     pub(super) log: Option<LogPlan>,
     pub(super) admin: Option<AdminPlan>,
+    /// Warnings of what the server does as it was told, to the disadvantage of clients.
+    pub(super) warnings: Vec<String>,
     /// True if messages are JSON.
     pub(super) as_json: bool,
 }
