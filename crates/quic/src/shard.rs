@@ -24,7 +24,7 @@ mod pause;
 mod receive_buffer;
 mod receiver;
 mod socket_event;
-mod sockets;
+pub(crate) mod sockets;
 mod timing;
 
 pub use socket_event::{SocketCall, SocketEvent};

@@ -21,6 +21,7 @@ use crate::certificates::Certificates;
 use crate::certificates::reset::ResetSecret;
 use crate::events::{Event, Events};
 use crate::exchange::early_data::TooEarly;
+use crate::handover::ListeningSockets;
 use crate::limits::Limits;
 use crate::quic::settings::QuicSettings;
 use crate::quic::sinks::MakeSinks;
@@ -56,6 +57,7 @@ where
 {
     Server {
         addresses: resolve(address),
+        inherited: Vec::new(),
         certificates: certificates.try_into().map_err(ConfigError::from),
         limits: Limits::default(),
         http3: h3::Config::new(courser_quic::Side::Server),
@@ -82,6 +84,7 @@ where
 #[must_use = "nothing is served before this has a service and is awaited"]
 pub struct Server {
     pub(crate) addresses: Result<Vec<SocketAddr>, io::Error>,
+    pub(crate) inherited: Vec<ListeningSockets>,
     pub(crate) certificates: Result<Certificates, ConfigError>,
     pub(crate) limits: Limits,
     pub(crate) http3: h3::Config,
@@ -114,6 +117,14 @@ impl Server {
                 Err(error) => self.addresses = Err(error),
             }
         }
+        self
+    }
+
+    /// Uses these listening sockets for the addresses that they are bound to, instead of opening others. They
+    /// come from a server in another process ([`ServerHandle::hand_over`](crate::ServerHandle::hand_over)) or
+    /// from a service manager. The number of shards is that of the UDP sockets.
+    pub fn inherit(mut self, sockets: impl IntoIterator<Item = ListeningSockets>) -> Self {
+        self.inherited.extend(sockets);
         self
     }
 

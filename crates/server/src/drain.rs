@@ -11,9 +11,21 @@ use crate::tally::Tally;
 
 /// The settings of a drain.
 pub(super) struct Plan {
-    pub(super) signal: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    pub(super) ready_delay: Duration,
-    pub(super) deadline: Duration,
+    signal: Option<Signal>,
+    ready_delay: Duration,
+    deadline: Duration,
+}
+
+type Signal = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl Plan {
+    pub(super) fn new(signal: Option<Signal>, ready_delay: Duration, deadline: Duration) -> Self {
+        Self {
+            signal,
+            ready_delay,
+            deadline,
+        }
+    }
 }
 
 /// The result of draining a server.
@@ -57,9 +69,15 @@ pub(super) async fn run(plan: Plan, server: &Running) -> Drained {
         () = phases.reached(Phase::NotReady) => {}
     }
     phases.enter(Phase::NotReady);
-    if !plan.ready_delay.is_zero() {
+    if !plan.ready_delay.is_zero() && phases.phase() != Phase::Retired {
         tokio::select! {
             () = tokio::time::sleep(plan.ready_delay) => {}
+            () = phases.reached(Phase::Draining) => {}
+        }
+    }
+    if phases.phase() == Phase::Retired {
+        tokio::select! {
+            () = tokio::time::sleep(FIRST_REQUESTS) => {}
             () = phases.reached(Phase::Draining) => {}
         }
     }
@@ -113,6 +131,10 @@ async fn last_requests(tally: &Tally) {
 }
 
 const CHECK_INTERVAL: Duration = Duration::from_millis(1);
+
+/// Time in which clients that were accepted last can send a request before a server drains whose sockets another
+/// process has. Otherwise their connections would end before the first request.
+const FIRST_REQUESTS: Duration = Duration::from_secs(1);
 
 /// Time limit for request tasks whose connection has ended.
 const LAST_REQUESTS: Duration = Duration::from_millis(200);

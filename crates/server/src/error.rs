@@ -79,6 +79,15 @@ fn remedy(error: &io::Error) -> &'static str {
         io::ErrorKind::PermissionDenied => {
             ": ports below 1024 need privileges (on Linux CAP_NET_BIND_SERVICE)"
         }
+        _ if is_without_family(error) => {
+            ": this machine has no IPv6, use an IPv4 address such as 0.0.0.0:443"
+        }
         _ => "",
     }
+}
+
+/// Returns true for EAFNOSUPPORT, with which a system without IPv6 refuses a socket.
+fn is_without_family(error: &io::Error) -> bool {
+    let number = if cfg!(target_os = "linux") { 97 } else { 47 };
+    cfg!(unix) && error.raw_os_error() == Some(number)
 }

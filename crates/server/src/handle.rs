@@ -4,11 +4,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use courser_base::Mutex;
+use courser_quic::hooks::EndpointHooks as _;
 use courser_quic::{AddressFilter, ConfigError, Endpoint};
 use tokio::task::JoinHandle;
 
 use crate::certificates::{CertificateFacts, Sources};
 use crate::events::Event;
+use crate::handover::ListeningSockets;
 use crate::limits::Limits;
 use crate::listen::Listener;
 use crate::phase::Phase;
@@ -251,6 +253,61 @@ impl ServerHandle {
         reloaded
     }
 
+    /// Hands the listening sockets over to another process, so that it serves new clients while this server
+    /// drains. Pass them to [`Server::inherit`](super::Server::inherit) there, for example in a child process or
+    /// over a Unix socket, and [`retire`](Self::retire) this server as soon as the other one serves. If it fails,
+    /// call [`take_back`](Self::take_back).
+    ///
+    /// Both processes accept TCP clients meanwhile. From the return of this method on, this process receives
+    /// only from the QUIC clients that it has already; each has a socket of its own for that, up to 1024 for a
+    /// shard. Other clients wait for the other process. A QUIC client that moves to another address after that
+    /// loses its connection and has to connect again, and so do clients beyond the limit.
+    ///
+    /// # Errors
+    /// Returns an error if the system refuses further descriptors, or `Unsupported` for QUIC on systems other than
+    /// Linux. The server continues then.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, call [`take_back`](Self::take_back).
+    #[cfg(unix)]
+    pub async fn hand_over(&self) -> std::io::Result<Vec<ListeningSockets>> {
+        for endpoint in self.endpoints() {
+            endpoint.keep_peers()?;
+        }
+        // Datagrams of these clients that the sockets still hold are received here.
+        tokio::time::sleep(LAST_DATAGRAMS).await;
+        let sockets = self.0.listeners.iter().map(|listener| {
+            let udp = listener.endpoint().map(|it| it.give_address_away());
+            let udp = udp.transpose()?.unwrap_or_default();
+            let tcp = listener.duplicate_tcp()?;
+            Ok(ListeningSockets::new(listener.address, tcp, udp))
+        });
+        let sockets: std::io::Result<_> = sockets.collect();
+        // Clients may have been accepted until the last call that received.
+        tokio::time::sleep(LAST_DATAGRAMS).await;
+        let kept = self.endpoints().iter().try_for_each(|it| it.keep_peers());
+        if sockets.is_err() || kept.is_err() {
+            self.take_back();
+        }
+        kept.and(sockets)
+    }
+
+    /// Drains the server after [`hand_over`](Self::hand_over), when the other process serves: stops accepting clients
+    /// at once, and [drains](Self::drain) a second later. Clients that were accepted last can send a request in
+    /// that time. Returns at once.
+    #[cfg(unix)]
+    pub fn retire(&self) {
+        self.0.site.phases.enter(Phase::Retired);
+    }
+
+    /// Receives from all QUIC clients again after [`hand_over`](Self::hand_over).
+    #[cfg(unix)]
+    pub fn take_back(&self) {
+        for endpoint in self.endpoints() {
+            endpoint.take_address_back();
+        }
+    }
+
     /// Starts to drain the server, like the signal of [`Server::drain`](super::Server::drain). Returns at once.
     ///
     /// ```
@@ -274,3 +331,7 @@ impl ServerHandle {
         self.0.site.phases.enter(Phase::Cut);
     }
 }
+
+/// Time for which a server reads on at its address before it hands it over.
+#[cfg(unix)]
+const LAST_DATAGRAMS: std::time::Duration = std::time::Duration::from_millis(20);

@@ -1,23 +1,24 @@
 //! The sockets of an address of the server.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use courser_base::{Mutex, with_port};
 use courser_quic::Endpoint;
 use tokio::net::TcpListener;
 
 use crate::error::Error;
+use crate::handover::ListeningSockets;
 use crate::quic::sinks::AddressSinks;
 use crate::quic::socket::{QuicSocket, QuicSockets};
-use crate::tcp::listen::listen;
+use crate::tcp::listen::{inherit, listen};
 
 /// The open sockets of one address and port.
 #[derive(Debug)]
 pub(super) struct OpenSockets {
     pub(super) address: SocketAddr,
     pub(super) quic: Option<(Endpoint, QuicSocket)>,
-    pub(super) tcp: Option<TcpListener>,
+    pub(super) tcp: Option<Arc<TcpListener>>,
 }
 
 impl OpenSockets {
@@ -27,6 +28,7 @@ impl OpenSockets {
         Arc::new(Listener {
             address: self.address,
             endpoint: Mutex::new(endpoint),
+            tcp: self.tcp.as_ref().map_or_else(Weak::new, Arc::downgrade),
         })
     }
 }
@@ -37,11 +39,23 @@ pub(super) struct Listener {
     pub(super) address: SocketAddr,
     /// `None` without QUIC, and after its socket has failed.
     endpoint: Mutex<Option<Endpoint>>,
+    /// The listening TCP socket, while clients are accepted from it.
+    tcp: Weak<TcpListener>,
 }
 
 impl Listener {
     pub(super) fn endpoint(&self) -> Option<Endpoint> {
         self.endpoint.lock().clone()
+    }
+
+    /// Returns another descriptor of the listening TCP socket, if there is one.
+    #[cfg(unix)]
+    pub(super) fn duplicate_tcp(&self) -> std::io::Result<Option<std::net::TcpListener>> {
+        use std::os::fd::AsFd as _;
+        let Some(listener) = self.tcp.upgrade() else {
+            return Ok(None);
+        };
+        Ok(Some(listener.as_fd().try_clone_to_owned()?.into()))
     }
 
     /// Replaces the endpoint after the previous one has failed.
@@ -51,20 +65,24 @@ impl Listener {
     }
 }
 
-/// Opens the requested sockets, QUIC with these settings. For port 0 the system chooses a port that is free for
+/// Opens the requested sockets, unless they are inherited, QUIC with these settings. For port 0 the system chooses a port that is free for
 /// both.
 pub(super) fn open(
-    address: SocketAddr,
+    mut address: SocketAddr,
     quic: Option<&QuicSockets>,
     with_tcp: bool,
+    mut inherited: Option<ListeningSockets>,
 ) -> Result<OpenSockets, Error> {
+    if let Some(inherited) = &inherited {
+        address = inherited.address;
+    }
     let mut tries = match (address.port(), quic, with_tcp) {
         (0, Some(_), true) => PORT_TRIES,
         _ => 1,
     };
     loop {
         tries -= 1;
-        match open_once(address, quic, with_tcp) {
+        match open_once(address, quic, with_tcp, inherited.take()) {
             Err(error) if tries > 0 && error.is_port_taken() => {}
             result => return result,
         }
@@ -75,7 +93,9 @@ fn open_once(
     address: SocketAddr,
     quic: Option<&QuicSockets>,
     with_tcp: bool,
+    inherited: Option<ListeningSockets>,
 ) -> Result<OpenSockets, Error> {
+    let (tcp, udp) = inherited.map_or_else(Default::default, |it| (it.tcp, it.udp));
     let mut sockets = OpenSockets {
         address,
         quic: None,
@@ -89,7 +109,10 @@ fn open_once(
             config = config.sinks(sinks.clone());
         }
         let socket = QuicSocket::new(config, quic);
-        let opened = socket.open(address);
+        let opened = match udp.is_empty() {
+            true => socket.open(address),
+            false => socket.inherit(address, udp),
+        };
         let endpoint = opened.map_err(|error| Error::udp(address, error))?;
         let local = endpoint.local_addr();
         let local = local.map_err(|error| Error::udp(address, error.into()))?;
@@ -97,11 +120,14 @@ fn open_once(
         sockets.quic = Some((endpoint, socket));
     }
     if with_tcp {
-        let listener =
-            listen(sockets.address).map_err(|error| Error::tcp(sockets.address, error))?;
+        let listener = match tcp {
+            Some(tcp) => inherit(tcp),
+            None => listen(sockets.address),
+        };
+        let listener = listener.map_err(|error| Error::tcp(sockets.address, error))?;
         let local = listener.local_addr();
         sockets.address = local.map_err(|error| Error::tcp(sockets.address, error))?;
-        sockets.tcp = Some(listener);
+        sockets.tcp = Some(Arc::new(listener));
     }
     if let Some(sinks) = sinks {
         sinks.begin(sockets.address);

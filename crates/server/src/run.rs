@@ -22,6 +22,7 @@ use crate::error::Error;
 use crate::events::Events;
 use crate::exchange::body::Body;
 use crate::handle::{Running, ServerHandle};
+use crate::handover::{self, ListeningSockets};
 use crate::limits;
 use crate::limits::gate::Gate;
 use crate::limits::refused_clients::RefusedClients;
@@ -83,8 +84,7 @@ pub struct Bound {
 }
 
 pub(super) fn bind(mut server: Server) -> Result<Bound, Error> {
-    server.http3.limits = server.limits.fields(server.http3.limits);
-    check(&server)?;
+    prepare(&mut server)?;
     let addresses = server.addresses.map_err(Error::Address)?;
     if server.with_quic {
         server.quic.path_settings.check(&addresses)?;
@@ -105,7 +105,13 @@ pub(super) fn bind(mut server: Server) -> Result<Bound, Error> {
     let quic = server.with_quic.then_some(server.quic);
     let quic = quic.map(build).transpose()?;
     let tls = tls.tcp()?;
-    let sockets = open_all(addresses, quic.as_ref(), reset.as_ref(), server.with_tcp)?;
+    let sockets = open_all(
+        addresses,
+        server.inherited,
+        quic.as_ref(),
+        reset.as_ref(),
+        server.with_tcp,
+    )?;
     let site = Arc::new(Site {
         limits: server.limits,
         tally: Arc::new(Tally::with_memory(memory)),
@@ -137,9 +143,8 @@ pub(super) fn bind(mut server: Server) -> Result<Bound, Error> {
         sources,
         acme,
     }));
-    for endpoint in handle.endpoints() {
-        site.add_endpoint(&endpoint);
-    }
+    let endpoints = handle.endpoints();
+    endpoints.iter().for_each(|it| site.add_endpoint(it));
     Ok(Bound {
         sockets,
         handle,
@@ -147,17 +152,15 @@ pub(super) fn bind(mut server: Server) -> Result<Bound, Error> {
         tcp: Arc::new(tcp),
         redirects,
         alt_svc: server.alt_svc.filter(|_| server.with_quic),
-        drain: drain::Plan {
-            signal: server.drain,
-            ready_delay: server.ready_delay,
-            deadline: server.deadline,
-        },
+        drain: drain::Plan::new(server.drain, server.ready_delay, server.deadline),
         watch,
     })
 }
 
-/// Checks the settings that are independent of addresses and certificates.
-fn check(server: &Server) -> Result<(), Error> {
+/// Checks the settings that are independent of addresses and certificates, and applies the limits of header
+/// sections to HTTP/3.
+fn prepare(server: &mut Server) -> Result<(), Error> {
+    server.http3.limits = server.limits.fields(server.http3.limits);
     if !server.with_tcp && !server.with_quic {
         return Err(Error::NothingToServe);
     }
@@ -199,6 +202,7 @@ fn budget(given: Option<u64>) -> u64 {
 /// Opens the sockets of all addresses. For port 0, addresses with different IPs share one port.
 fn open_all(
     addresses: Vec<SocketAddr>,
+    mut inherited: Vec<ListeningSockets>,
     quic: Option<&QuicSockets>,
     reset: Option<&ResetSecret>,
     with_tcp: bool,
@@ -220,7 +224,8 @@ fn open_all(
             sinks: quic.sinks.clone(),
             ..*quic
         });
-        sockets.push(listen::open(address, quic.as_ref(), with_tcp)?);
+        let inherited = handover::take(&mut inherited, address);
+        sockets.push(listen::open(address, quic.as_ref(), with_tcp, inherited)?);
     }
     Ok(sockets)
 }
@@ -456,10 +461,10 @@ impl QuicAcceptor {
                 Err(ended.into())
             }
         };
-        let draining = self.at.part.clone().will_reach(Phase::Draining);
+        let retired = self.at.part.clone().will_reach(Phase::Retired);
         tokio::select! {
             biased;
-            () = draining => {}
+            () = retired => {}
             () = keep_running(&task, events, begin) => {}
         }
         // Clients that wait or arrive later are refused at once.
@@ -486,25 +491,30 @@ struct TcpAcceptor {
 
 impl TcpAcceptor {
     /// Serves clients until the server drains. If the socket fails permanently, opens another one.
-    async fn serve<S: HttpService<Body>>(self, socket: TcpListener, service: S, task: Arc<Task>) {
+    async fn serve<S: HttpService<Body>>(
+        self,
+        socket: Arc<TcpListener>,
+        service: S,
+        task: Arc<Task>,
+    ) {
         let Self { address, at } = self;
         let mut first = Some(socket);
         let site = at.context.site.clone();
-        let draining = at.part.clone().will_reach(Phase::Draining);
+        let retired = at.part.clone().will_reach(Phase::Retired);
         let begin = move || {
             let first = first.take();
             let (service, at) = (service.clone(), at.clone());
             async move {
                 let socket = match first {
                     Some(socket) => socket,
-                    None => listen(address)?,
+                    None => Arc::new(listen(address)?),
                 };
                 Err(tcp::accept(socket, service, at).await.into())
             }
         };
         tokio::select! {
             biased;
-            () = draining => {}
+            () = retired => {}
             () = keep_running(&task, &site.events, begin) => {}
         }
     }

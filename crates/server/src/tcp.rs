@@ -105,7 +105,7 @@ pub(super) struct TcpAddress {
 
 /// Accepts connections until the socket fails permanently. Returns its error.
 pub(super) async fn accept<S: HttpService<Body>>(
-    listener: TcpListener,
+    listener: Arc<TcpListener>,
     service: S,
     at: TcpAddress,
 ) -> io::Error {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use courser_crypto::CipherSuite;
 use rustls::client::Resumption;
 use rustls::crypto::aws_lc_rs;
-use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::ResolvesServerCert;
 use rustls::version::TLS13;
@@ -15,6 +14,7 @@ use crate::compression::{self, certificate_decompressors, keep_compressed};
 use crate::cryptography::provider;
 use crate::error::{TlsConfigError, credentials, unusable};
 use crate::key_log::QueuedKeyLog;
+use crate::pem;
 use crate::trust::{ClientAuthentication, Trust, client_verifier, server_verifier};
 
 /// The options of a client's configuration.
@@ -117,16 +117,8 @@ impl Identity {
     /// Returns [`TlsConfigError::Credentials`] if there is no certificate or no key, or if the PEM
     /// text is invalid.
     pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, TlsConfigError> {
-        let chain: Vec<_> = CertificateDer::pem_slice_iter(chain)
-            .collect::<Result<_, _>>()
-            .map_err(|error| TlsConfigError::Credentials(format!("certificate: {error}")))?;
-        if chain.is_empty() {
-            return Err(TlsConfigError::Credentials(
-                "no certificate in the PEM text".into(),
-            ));
-        }
-        let key = PrivateKeyDer::from_pem_slice(key)
-            .map_err(|error| TlsConfigError::Credentials(format!("private key: {error}")))?;
+        let chain = pem::certificates(chain).map_err(TlsConfigError::Credentials)?;
+        let key = pem::key(key).map_err(TlsConfigError::Credentials)?;
         Ok(Self { chain, key })
     }
 }

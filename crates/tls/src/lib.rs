@@ -25,6 +25,7 @@ mod error;
 mod handshake_failure;
 mod key_log;
 mod parts;
+mod pem;
 mod raw_key;
 mod secrets;
 mod server;

@@ -1,7 +1,7 @@
 //! The UDP socket that the other crates use.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 #[cfg(unix)]
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 #[cfg(windows)]
@@ -95,6 +95,67 @@ impl UdpSocket {
             result => result?,
         };
         Self::own(socket, address, is_shared)
+    }
+
+    /// Wraps a socket that another process of the same program has bound to `address` and handed over. With
+    /// `is_shared`, other sockets of a [`SocketGroup`](crate::SocketGroup) have the same address.
+    ///
+    /// # Errors
+    /// Like [`from_std`](Self::from_std).
+    pub fn inherit(
+        socket: std::net::UdpSocket,
+        address: SocketAddr,
+        is_shared: bool,
+    ) -> io::Result<Self> {
+        Self::own(socket.into(), address, is_shared)
+    }
+
+    /// Returns a second descriptor of the socket, to hand it over to another process.
+    ///
+    /// # Errors
+    /// Returns the error of the system, such as the limit on descriptors.
+    #[cfg(unix)]
+    pub fn duplicate(&self) -> io::Result<std::net::UdpSocket> {
+        Ok(self.as_fd().try_clone_to_owned()?.into())
+    }
+
+    /// Opens a socket on the address of this one that is connected to `peer`. From then on the system
+    /// delivers the datagrams of this peer there, and all others here.
+    ///
+    /// # Errors
+    /// Returns `Unsupported` for a socket that was passed to [`UdpSocket::from_std`], and on systems where
+    /// sockets cannot share an address. Otherwise returns the error of the system.
+    pub fn open_for_peer(&self, peer: SocketAddr) -> io::Result<Self> {
+        let Some(Binding { address, is_shared }) = self.own else {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "the socket was supplied by the application, and no other can share its address",
+            ));
+        };
+        let this = self.socket.io();
+        let open = || -> io::Result<socket2::Socket> {
+            let socket = unbound(address)?;
+            share_port(&socket)?;
+            socket.bind(&address.into())?;
+            socket.connect(&in_family_of(address, peer).into())?;
+            Ok(socket)
+        };
+        share_port(this)?;
+        let socket = open();
+        if !is_shared {
+            unshare_port(this)?;
+        }
+        let socket = Self::from_std(socket?.into())?;
+        // Datagrams of other peers may have arrived before it was connected. They count as lost.
+        let mut buffer = vec![0; STRAY_BUFFER];
+        for _ in 0..MAX_STRAYS {
+            match socket.try_receive(&mut buffer) {
+                Ok(received) if received.peer == peer => break,
+                Ok(_) => {}
+                Err(_) => break,
+            }
+        }
+        Ok(socket)
     }
 
     /// Binds a second socket to the address of this one. No other socket can share it.
@@ -317,6 +378,20 @@ impl AsRawSocket for UdpSocket {
         self.socket.io().as_raw_socket()
     }
 }
+
+/// Returns `peer` as a socket with this address names it: IPv4 clients of `[::]` have mapped addresses.
+fn in_family_of(address: SocketAddr, peer: SocketAddr) -> SocketAddr {
+    match peer.ip() {
+        IpAddr::V4(ip) if address.is_ipv6() => (ip.to_ipv6_mapped(), peer.port()).into(),
+        _ => peer,
+    }
+}
+
+/// Size of the buffer for datagrams that a socket receives before it is connected.
+const STRAY_BUFFER: usize = 64 * 1024;
+
+/// Datagrams that are dropped of those.
+const MAX_STRAYS: usize = 64;
 
 #[cfg(test)]
 mod tests;

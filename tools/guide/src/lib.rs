@@ -63,6 +63,14 @@ struct Migration;
 struct Production;
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/src/upgrade.md")]
+struct Upgrade;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/src/certbot.md")]
+struct Certbot;
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/src/seeing-inside.md")]
 struct SeeingInside;
 

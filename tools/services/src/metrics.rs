@@ -275,17 +275,7 @@ impl Collector for Server {
         if let Some(upstream) = &self.upstream {
             encode_upstream(&mut out, upstream.stats())?;
         }
-        let certificates = self.handle.certificates();
-        if let Some(first) = certificates.iter().map(|it| it.not_after).min() {
-            let until = first.duration_since(UNIX_EPOCH).unwrap_or_default();
-            let help = "Expiry of the certificate that expires first, in seconds since 1970";
-            out.gauge("certificate_not_after_seconds", help, until.as_secs_f64())?;
-        }
-        // Without ACME too, so that an alarm on failures has something to watch.
-        encode_acme(
-            &mut out,
-            stats.acme.as_ref().unwrap_or(&AcmeStats::default()),
-        )?;
+        self.certificates(&mut out, stats.acme.as_ref())?;
         Ok(())
     }
 }
@@ -315,6 +305,17 @@ fn encode_acme(out: &mut Out<'_, '_>, acme: &AcmeStats) -> std::fmt::Result {
 }
 
 impl Server {
+    fn certificates(&self, out: &mut Out<'_, '_>, acme: Option<&AcmeStats>) -> std::fmt::Result {
+        let certificates = self.handle.certificates();
+        if let Some(first) = certificates.iter().map(|it| it.not_after).min() {
+            let until = first.duration_since(UNIX_EPOCH).unwrap_or_default();
+            let help = "Expiry of the certificate that expires first, in seconds since 1970";
+            out.gauge("certificate_not_after_seconds", help, until.as_secs_f64())?;
+        }
+        // Without ACME too, so that an alarm on failures has something to watch.
+        encode_acme(out, acme.unwrap_or(&AcmeStats::default()))
+    }
+
     fn protocols(&self, out: &mut Out<'_, '_>, stats: &ServerStats) -> std::fmt::Result {
         let each = |count: fn(&ProtocolStats) -> u64| {
             Protocol::ALL.map(|protocol| (protocol.name(), count(stats.of(protocol))))

@@ -170,6 +170,18 @@ impl EndpointBuilder {
         })
     }
 
+    /// Takes over the sockets that another process has bound to `addr`, one for each shard.
+    pub(crate) fn inherit(
+        self,
+        addr: SocketAddr,
+        sockets: Vec<std::net::UdpSocket>,
+    ) -> Result<Endpoint, BindError> {
+        self.shards(sockets.len()).start(|runtime, count, config| {
+            let rule = shard_sockets::rule_of(config).filter(|_| count > 1);
+            ShardSockets::inherit(runtime, addr, sockets, rule)
+        })
+    }
+
     /// Adopts a bound socket of the operating system.
     ///
     /// ```

@@ -19,7 +19,7 @@ mod streams;
 pub use courser_udp::parse_ip;
 
 pub use self::connection::{ConnectionHooks, Opened};
-pub use self::endpoint::EndpointHooks;
+pub use self::endpoint::{EndpointHooks, inherit};
 pub use self::locked_streams::LockedStreams;
 pub use self::streams::{RecvStreamHooks, SendStreamHooks};
 pub use crate::api::write::Write;

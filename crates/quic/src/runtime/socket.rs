@@ -46,6 +46,29 @@ impl Socket {
         }
     }
 
+    /// Opens a socket on the same address that receives the datagrams of this peer only.
+    ///
+    /// # Errors
+    /// Returns `Unsupported` for sockets that this process has not bound itself.
+    pub(crate) fn open_for_peer(&self, peer: SocketAddr) -> io::Result<Self> {
+        match self {
+            Self::System(socket) => Self::of_system(socket.udp().open_for_peer(peer)?),
+            Self::Custom(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// Returns a second descriptor of the socket.
+    ///
+    /// # Errors
+    /// Returns `Unsupported` for the socket of another runtime and for a transport.
+    #[cfg(unix)]
+    pub(crate) fn duplicate(&self) -> io::Result<std::net::UdpSocket> {
+        match self {
+            Self::System(socket) => socket.udp().duplicate(),
+            Self::Custom(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
     /// Returns true for a socket that another runtime has bound, and can bind again once it is dropped.
     pub(crate) fn is_of_runtime(&self) -> bool {
         match self {

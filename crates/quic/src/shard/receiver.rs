@@ -31,6 +31,8 @@ pub(crate) struct Receiver {
     misrouted: VecDeque<MisroutedBatch>,
     /// The socket in use receives nothing any more and waits to be replaced.
     cannot_receive: bool,
+    /// Another process receives from the socket in use.
+    is_given_away: bool,
     /// Receive calls of the socket in use have failed since the last one that succeeded.
     has_receive_errors: bool,
 }
@@ -67,6 +69,7 @@ impl Receiver {
             pause: Pause::default(),
             misrouted: VecDeque::new(),
             cannot_receive: false,
+            is_given_away: false,
             has_receive_errors: false,
         }
     }
@@ -84,7 +87,7 @@ impl Receiver {
     pub(crate) fn check_readable(&mut self, now: Time, cx: &mut Context<'_>) {
         let is_paused = self.pause.is_on(now);
         let sockets = self.sockets.iter().rev();
-        let sockets = sockets.skip(usize::from(self.cannot_receive));
+        let sockets = sockets.skip(usize::from(self.skips_newest()));
         let is_readable = sockets.fold(false, |any, (_, it)| it.is_readable(cx) || any);
         self.has_more |= !is_paused && is_readable;
     }
@@ -101,11 +104,12 @@ impl Receiver {
 
     /// Receives from the present sockets from now on. Returns true if they have changed.
     pub(crate) fn follow(&mut self, sockets: &Sockets) -> bool {
-        let Some(sockets) = sockets.changed_since(&mut self.generation) else {
+        let Some(changed) = sockets.changed_since(&mut self.generation) else {
             return false;
         };
-        self.sockets = sockets;
+        self.sockets = changed;
         self.cannot_receive = false;
+        self.is_given_away = sockets.is_given_away();
         // The next turn receives there, and is woken by it from then on.
         self.has_more = true;
         true
@@ -119,6 +123,11 @@ impl Receiver {
     /// Returns the time at which a pause of receiving ends.
     pub(crate) fn paused_until(&self) -> Option<Time> {
         self.pause.until()
+    }
+
+    /// Returns true if nothing is received from the socket in use.
+    fn skips_newest(&self) -> bool {
+        self.cannot_receive || self.is_given_away
     }
 
     /// Processes the datagrams that other shards have received for this one.
@@ -145,7 +154,7 @@ impl Receiver {
         }
         let newest = self.sockets.len() - 1;
         let buffer = &mut ReceiveBuffer::take();
-        if !self.cannot_receive {
+        if !self.skips_newest() {
             self.receive_from(shard, newest, now, cx, buffer);
         }
         for index in (0..newest).rev() {

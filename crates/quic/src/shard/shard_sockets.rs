@@ -26,6 +26,25 @@ impl ShardSockets {
         }
     }
 
+    /// Takes over the sockets of the shards of another process, in their order.
+    pub(crate) fn inherit(
+        runtime: &Current,
+        address: SocketAddr,
+        sockets: Vec<std::net::UdpSocket>,
+        rule: Option<Steering>,
+    ) -> std::io::Result<Self> {
+        let is_shared = sockets.len() > 1;
+        let each = sockets.into_iter().map(|socket| {
+            let socket = courser_udp::UdpSocket::inherit(socket, address, is_shared)?;
+            runtime.adopt_udp(socket)
+        });
+        Ok(Self {
+            each: each.collect::<std::io::Result<_>>()?,
+            rule: rule.filter(|_| is_shared),
+            note: None,
+        })
+    }
+
     /// Binds a socket for each of `count` shards.
     pub(crate) fn bind(
         runtime: &Current,

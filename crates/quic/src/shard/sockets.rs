@@ -1,5 +1,7 @@
 //! The sockets of an endpoint: the one in use, and earlier ones that connections still need.
 
+use std::collections::HashSet;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,8 +15,19 @@ use crate::runtime::Socket;
 /// connection needs, or else of the oldest.
 const MAX_SOCKETS: usize = 4;
 
+/// Maximum of sockets for the peers of connections that remain after the address was given away (limit K391). Each
+/// costs a descriptor, and the system looks through those of an address.
+const MAX_KEPT: usize = 1024;
+
 /// Time between two checks whether the earlier sockets are needed. Each check asks all connections.
 const UPKEEP: Duration = Duration::from_millis(500);
+
+/// Returns the addresses of the peers of all connections.
+pub(crate) fn peers(endpoint: &Endpoint) -> impl Iterator<Item = SocketAddr> + '_ {
+    let connections = endpoint.handles().filter_map(|it| endpoint.connection(it));
+    let open = connections.filter(|it| !it.is_drained());
+    open.map(|it| it.path().peer)
+}
 
 /// The sockets of an endpoint.
 #[derive(Debug)]
@@ -28,6 +41,10 @@ pub(crate) struct Sockets {
     /// Changes of the list so far.
     generation: u32,
     next_upkeep: Time,
+    /// After the address was given away: sockets for the peers of the connections that remain here.
+    kept: Vec<(SocketAddr, Arc<Socket>)>,
+    /// Another process receives at the address.
+    is_given_away: bool,
 }
 
 impl Sockets {
@@ -38,6 +55,8 @@ impl Sockets {
             closed_overflow: 0,
             generation: 0,
             next_upkeep: Time::ZERO,
+            kept: Vec::new(),
+            is_given_away: false,
         }
     }
 
@@ -88,12 +107,40 @@ impl Sockets {
         before
     }
 
+    /// Returns those of these peers that have no socket of their own, up to the limit.
+    pub(crate) fn without_own(&self, peers: impl Iterator<Item = SocketAddr>) -> Vec<SocketAddr> {
+        let mut known: HashSet<SocketAddr> = self.kept.iter().map(|(peer, _)| *peer).collect();
+        let most = MAX_KEPT.saturating_sub(self.kept.len());
+        peers
+            .filter(|peer| known.insert(*peer))
+            .take(most)
+            .collect()
+    }
+
+    /// Receives the datagrams of a peer from a socket of its own, so that they arrive here when another
+    /// process receives at the address.
+    pub(crate) fn keep(&mut self, peer: SocketAddr, socket: Socket) {
+        self.kept.push((peer, Arc::new(socket)));
+        self.generation += 1;
+    }
+
+    /// Sets whether another process receives at the address. Datagrams are still sent from there.
+    pub(crate) fn set_given_away(&mut self, is_given_away: bool) {
+        self.is_given_away = is_given_away;
+        self.generation += 1;
+    }
+
+    pub(crate) const fn is_given_away(&self) -> bool {
+        self.is_given_away
+    }
+
     /// Closes all sockets when nothing is sent or received any more, so that the system gives datagrams
     /// to other shards. Returns them, for the caller to drop without a lock.
     pub(crate) fn close(&mut self) -> Vec<Arc<Socket>> {
         let placeholder = self.newest().placeholder();
         let newest = self.replace_newest(placeholder);
         let mut closed = vec![newest];
+        closed.extend(self.kept.drain(..).map(|(_, socket)| socket));
         while self.list.len() > 1 {
             let (_, earlier) = self.list.remove(0);
             self.closed += earlier.counters();
@@ -110,13 +157,19 @@ impl Sockets {
         }
     }
 
-    /// Closes earlier sockets that no connection needs.
+    /// Closes earlier sockets, and those of single peers, that no connection needs.
     pub(crate) fn close_unused(&mut self, now: Time, endpoint: &mut Endpoint) {
-        if self.list.len() == 1 || now < self.next_upkeep {
+        if (self.list.len() == 1 && self.kept.is_empty()) || now < self.next_upkeep {
             return;
         }
         self.next_upkeep = now + UPKEEP;
         self.retain(|id| endpoint.uses_socket(id));
+        if !self.kept.is_empty() {
+            let peers: HashSet<_> = peers(endpoint).collect();
+            let before = self.kept.len();
+            self.kept.retain(|(peer, _)| peers.contains(peer));
+            self.generation += u32::from(self.kept.len() != before);
+        }
     }
 
     fn retain(&mut self, mut is_kept: impl FnMut(SocketId) -> bool) {
@@ -161,6 +214,12 @@ impl Sockets {
         generation: &mut u32,
     ) -> Option<Vec<(SocketId, Arc<Socket>)>> {
         let old = std::mem::replace(generation, self.generation);
-        (old != self.generation).then(|| self.list.clone())
+        // Connections do not notice through which descriptor of the address their datagrams arrive.
+        let id = self.newest_id();
+        let kept = self.kept.iter().map(|(_, socket)| (id, socket.clone()));
+        (old != self.generation).then(|| kept.chain(self.list.iter().cloned()).collect())
     }
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests;

@@ -270,10 +270,14 @@ impl ShardState {
         }
     }
 
-    /// Refuses all clients that wait to be accepted.
+    /// Refuses all clients that wait to be accepted. If another process receives at the address, it gets their
+    /// next datagrams, so they are not answered here.
     pub(crate) fn refuse_all(&mut self, now: Time) {
         while let Some(incoming) = self.endpoint.poll_incoming() {
-            self.endpoint.refuse(now, incoming);
+            match self.outbox.sockets.is_given_away() {
+                true => self.endpoint.ignore(incoming),
+                false => self.endpoint.refuse(now, incoming),
+            }
         }
     }
 

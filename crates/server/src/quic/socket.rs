@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use courser_quic::{BindError, Endpoint, ServerConfig};
+use courser_quic::{BindError, Endpoint, EndpointBuilder, ServerConfig, hooks};
 
 use super::path_settings::PathSettings;
 use super::sinks::MakeSinks;
@@ -37,10 +37,21 @@ impl QuicSocket {
     }
 
     pub(crate) fn open(&self, address: SocketAddr) -> Result<Endpoint, BindError> {
+        self.builder().shards(self.shards).bind(address)
+    }
+
+    /// Opens an endpoint on sockets that are bound to this address.
+    pub(crate) fn inherit(
+        &self,
+        address: SocketAddr,
+        sockets: Vec<std::net::UdpSocket>,
+    ) -> Result<Endpoint, BindError> {
+        hooks::inherit(self.builder(), address, sockets)
+    }
+
+    fn builder(&self) -> EndpointBuilder {
         Endpoint::builder()
             .server(self.config.clone())
-            .shards(self.shards)
             .grease_quic_bit(self.greases_quic_bit)
-            .bind(address)
     }
 }

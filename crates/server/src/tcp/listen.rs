@@ -38,6 +38,12 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 /// Silence after which TCP probes whether a client still exists, and the interval of the probes, as in Go.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 
+/// Adopts a socket that listens already.
+pub(crate) fn inherit(socket: std::net::TcpListener) -> io::Result<TcpListener> {
+    socket.set_nonblocking(true)?;
+    TcpListener::from_std(socket)
+}
+
 /// Number of connections that the system may queue. Its own limit may be lower.
 const BACKLOG: i32 = 4096;
 

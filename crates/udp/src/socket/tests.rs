@@ -532,3 +532,28 @@ fn supplied_socket_is_not_reopened() {
     let error = socket.reopen().unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::Unsupported);
 }
+
+/// The datagrams of a peer arrive at its own socket, and all others at the first one, from which both are answered.
+#[cfg(target_os = "linux")]
+#[test]
+fn peer_has_a_socket_of_its_own() {
+    for (listen, from) in [("127.0.0.1:0", "127.0.0.1:0"), ("[::]:0", "127.0.0.1:0")] {
+        let first = bind(listen);
+        let (peer, other) = (bind(from), bind(from));
+        let to = address("127.0.0.1", &first);
+        let own = first.open_for_peer(address("127.0.0.1", &peer)).unwrap();
+        let send = |socket: &UdpSocket, content: &[u8]| {
+            SockRef::from(socket).send_to(content, &to.into()).unwrap();
+        };
+        send(&other, b"other");
+        send(&peer, b"peer");
+        let receive = |socket: &UdpSocket| {
+            SockRef::from(socket).set_nonblocking(false).unwrap();
+            let mut buffer = vec![0; RECEIVE_BUFFER_LEN];
+            let received = socket.try_receive(&mut buffer).unwrap();
+            buffer[..received.len].to_vec()
+        };
+        assert_eq!(receive(&first), b"other", "{listen}");
+        assert_eq!(receive(&own), b"peer", "{listen}");
+    }
+}

@@ -162,8 +162,9 @@ impl Announcement<'_> {
             .iter()
             .any(|address| address.ip().is_unspecified());
         let has_v6 = addresses.contains(&(Ipv6Addr::LOCALHOST, addresses[0].port()).into());
-        let host = match (self.protocols.domains.first(), addresses.as_slice()) {
-            (Some(domain), _) => domain.clone(),
+        let named = self.protocols.domains.first().cloned();
+        let host = match (named.or_else(|| self.public_name()), addresses.as_slice()) {
+            (Some(domain), _) => domain,
             (None, [SocketAddr::V4(address)]) if !is_everywhere => address.ip().to_string(),
             (None, [SocketAddr::V6(address)]) if !is_everywhere && !has_v6 => {
                 // Clients of this machine need the zone, which URLs write with %25 (RFC 6874 §2).
@@ -175,6 +176,27 @@ impl Announcement<'_> {
             _ => "localhost".to_owned(),
         };
         format!("{host}:{}", addresses[0].port())
+    }
+
+    /// Returns a host name of the certificate that clients trust, for which they verify it.
+    fn public_name(&self) -> Option<String> {
+        if self.protocols.is_dev {
+            return None;
+        }
+        let names = self
+            .handle
+            .certificates()
+            .into_iter()
+            .flat_map(|it| it.names);
+        let is_host = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+        // Wildcards are no hosts.
+        let names = names.filter_map(|name| match name.parse::<Ipv6Addr>() {
+            Ok(address) => Some(format!("[{address}]")),
+            Err(_) => name.bytes().all(is_host).then_some(name),
+        });
+        let mut names = names.peekable();
+        let first = names.peek().cloned();
+        names.find(|name| name == "localhost").or(first)
     }
 
     fn url(&self) -> String {

@@ -27,7 +27,8 @@ pub(crate) struct Arguments {
     ///
     /// Port 0 lets the system choose a port. The default is 127.0.0.1:4433 and [::1]:4433 with a
     /// development certificate, [::]:4433 with --cert, and [::]:443 with --acme. A link-local
-    /// address needs its interface, as in [fe80::1%eth0]:4433.
+    /// address needs its interface, as in [fe80::1%eth0]:4433. [::] accepts IPv4 clients too; a machine
+    /// without IPv6 needs 0.0.0.0.
     #[arg(short, long, value_name = "ADDR", value_parser = parse_listen)]
     pub(crate) listen: Vec<SocketAddr>,
 

@@ -1,8 +1,9 @@
 //! Translates the flags into the plan of a server.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use courser::server::{AltSvc, BodyRate, Limits, ReadRate, Server, shutdown_signal};
 use courser::telemetry::SinkFactory;
@@ -27,6 +28,7 @@ pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
         Some(folder) => Some(RECORDS.traces(folder, None)?),
         None => None,
     };
+    let admin = admin(arguments)?;
     Ok(Plan {
         site,
         compresses_proxied: arguments.proxy_compress,
@@ -37,10 +39,6 @@ pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
             has_tcp: !arguments.no_tcp,
             is_dev: !arguments.certificate.is_public(),
             has_early_data: arguments.early_data,
-            acme_port: arguments
-                .certificate
-                .acme
-                .port_warning(addresses(arguments).0),
             asks_for_certificates: arguments.certificate.client_ca.is_some(),
         },
         lists,
@@ -49,10 +47,26 @@ pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
             format: format.into(),
             path: arguments.access_log_file.clone(),
         }),
-        admin: admin(arguments)?,
+        warnings: warnings(arguments, admin.as_ref()),
+        admin,
         as_json: arguments.json,
         drain_timeout: arguments.drain_timeout,
     })
+}
+
+/// Returns warnings of certificates, ports and addresses that will not do what the operator expects.
+fn warnings(arguments: &Arguments, admin: Option<&AdminPlan>) -> Vec<String> {
+    let mut all = certificates::warnings(&arguments.certificate, SystemTime::now());
+    let https = addresses(arguments).0;
+    all.extend(arguments.certificate.acme.port_warning(https));
+    if admin.is_some_and(AdminPlan::is_exposed) {
+        all.push(
+            "--admin listens on an address that other machines can reach, without --admin-token-file: \
+             whoever connects can read the addresses of clients"
+                .to_owned(),
+        );
+    }
+    all
 }
 
 fn admin(arguments: &Arguments) -> Result<Option<AdminPlan>, Failure> {
@@ -211,25 +225,34 @@ fn only_names(arguments: &Arguments) -> bool {
 /// Returns the addresses to listen on. Without a certificate that other machines trust, the default is
 /// this machine only.
 fn addresses(arguments: &Arguments) -> (SocketAddr, Vec<SocketAddr>) {
-    if let Some((first, others)) = arguments.listen.split_first() {
+    let listen = without_covered(&arguments.listen);
+    if let Some((first, others)) = listen.split_first() {
         return (*first, others.to_vec());
     }
     let port = crate::values::DEFAULT_PORT;
-    let everywhere = std::net::Ipv6Addr::UNSPECIFIED;
+    // Machines without IPv6 have neither of these addresses.
+    let has = |address: Ipv6Addr| std::net::UdpSocket::bind((address, 0)).is_ok();
+    let everywhere = match has(Ipv6Addr::UNSPECIFIED) {
+        true => IpAddr::from(Ipv6Addr::UNSPECIFIED),
+        false => IpAddr::from(Ipv4Addr::UNSPECIFIED),
+    };
     if arguments.certificate.acme.is_on {
         ((everywhere, HTTPS_PORT).into(), Vec::new())
     } else if arguments.certificate.is_public() {
         ((everywhere, port).into(), Vec::new())
     } else {
-        let v6 = (std::net::Ipv6Addr::LOCALHOST, port).into();
-        // Machines without IPv6 do not have this address.
-        let others = if std::net::UdpSocket::bind("[::1]:0").is_ok() {
-            vec![v6]
-        } else {
-            Vec::new()
-        };
-        ((std::net::Ipv4Addr::LOCALHOST, port).into(), others)
+        let v6 = has(Ipv6Addr::LOCALHOST).then(|| (Ipv6Addr::LOCALHOST, port).into());
+        ((Ipv4Addr::LOCALHOST, port).into(), v6.into_iter().collect())
     }
+}
+
+/// Leaves out 0.0.0.0 beside `[::]` with the same port, which accepts IPv4 as well. nginx needs both.
+fn without_covered(listen: &[SocketAddr]) -> Vec<SocketAddr> {
+    let covers = |address: &SocketAddr| {
+        let everywhere = (Ipv6Addr::UNSPECIFIED, address.port()).into();
+        address.ip() == Ipv4Addr::UNSPECIFIED && listen.contains(&everywhere)
+    };
+    listen.iter().copied().filter(|it| !covers(it)).collect()
 }
 
 fn transport(arguments: &Arguments) -> TransportConfig {
@@ -264,6 +287,24 @@ mod tests {
 
     use super::*;
     use crate::args::Command;
+
+    #[test]
+    fn ipv4_beside_a_socket_for_both_is_left_out() {
+        let addresses = |texts: &[&str]| -> Vec<SocketAddr> {
+            texts
+                .iter()
+                .map(|it| it.parse().expect("an address"))
+                .collect()
+        };
+        for (given, expected) in [
+            (&["[::]:443", "0.0.0.0:443"][..], &["[::]:443"][..]),
+            (&["0.0.0.0:443", "[::]:443"], &["[::]:443"]),
+            (&["[::]:443", "0.0.0.0:8443"], &["[::]:443", "0.0.0.0:8443"]),
+            (&["0.0.0.0:443", "[::1]:443"], &["0.0.0.0:443", "[::1]:443"]),
+        ] {
+            assert_eq!(without_covered(&addresses(given)), addresses(expected));
+        }
+    }
 
     #[test]
     fn no_capacity_rise_disables_the_search() {

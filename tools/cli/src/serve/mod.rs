@@ -9,7 +9,14 @@ mod flags;
 mod media_types;
 mod messages;
 mod moves;
+#[cfg(target_os = "linux")]
+mod notify;
 mod plan;
+#[cfg(target_os = "linux")]
+mod upgrade;
+#[cfg(not(target_os = "linux"))]
+#[path = "without_upgrade.rs"]
+mod upgrade;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -30,7 +37,12 @@ use tokio::task::JoinHandle;
 
 use self::announce::Announcement;
 use self::args::Arguments;
+#[cfg(target_os = "linux")]
+use self::notify::notify;
 use self::plan::{AdminPlan, LogPlan, Plan, Protocols};
+use self::upgrade::Inherited;
+#[cfg(not(target_os = "linux"))]
+use self::upgrade::notify;
 use crate::error::{Failure, cannot_listen};
 use crate::process::RECORDS;
 
@@ -65,13 +77,18 @@ async fn run(plan: Plan) -> Result<(), Failure> {
         traces,
         log,
         admin,
+        warnings,
         as_json,
         drain_timeout,
     } = plan;
     let what = site.name();
     let connections = observe::Metrics::new();
     let observer = Observer::new();
-    let server = server.on_event(move |event| print_event(event, as_json));
+    let mut inherited = Inherited::receive()
+        .map_err(|error| Failure::new(format!("cannot take the sockets over: {error}")))?;
+    let server = server
+        .inherit(std::mem::take(&mut inherited.sockets))
+        .on_event(move |event| print_event(event, as_json));
     // Only the admin endpoints report what is counted.
     let counts = admin.as_ref().map(|_| (&connections, &observer));
     let bound = match sinks(traces, counts) {
@@ -84,13 +101,12 @@ async fn run(plan: Plan) -> Result<(), Failure> {
     let metrics = admin
         .as_ref()
         .map(|_| metrics(&handle, &connections, log.as_ref(), &site));
-    let is_exposed = admin.as_ref().is_some_and(AdminPlan::is_exposed);
-    let admin_address = match admin.zip(metrics.clone()) {
-        Some((plan, metrics)) => {
-            Some(open_admin(plan, &handle, metrics, what.clone(), observer).await?)
-        }
-        None => None,
-    };
+    let opening = admin.zip(metrics.clone()).map(|(plan, metrics)| {
+        let socket = inherited.admin.take();
+        open_admin(plan, socket, &handle, metrics, what.clone(), observer)
+    });
+    let admin = opening.transpose()?;
+    let admin_address = admin.as_ref().map(|admin| admin.address);
     let lists = ListWatch::new(lists, handle.clone(), print_list_events(as_json));
     let reload = Reload {
         handle: handle.clone(),
@@ -98,7 +114,8 @@ async fn run(plan: Plan) -> Result<(), Failure> {
         lists,
         as_json,
     };
-    let background = background(reload);
+    let mut background = background(reload);
+    background.push(tokio::spawn(on_upgrades(handle.clone(), admin, as_json)));
     let announcement = Announcement {
         handle: &handle,
         protocols: &protocols,
@@ -106,9 +123,7 @@ async fn run(plan: Plan) -> Result<(), Failure> {
         redirects: bound.redirect_addrs(),
         admin: admin_address,
     };
-    announcement.print(as_json);
-    advise(&handle, &protocols, as_json);
-    warn_of_exposure(is_exposed, as_json);
+    announce(&announcement, &warnings, as_json);
     // Programs read the address from the first line.
     let sockets = watch_sockets(handle.clone(), as_json);
     let recorder = Recorder {
@@ -116,6 +131,8 @@ async fn run(plan: Plan) -> Result<(), Failure> {
         metrics,
     };
     let service = site.into_service(compresses_proxied, recorder);
+    inherited.on_serving();
+    notify("READY=1");
     let drained = bound.service(service).await;
     background.iter().for_each(JoinHandle::abort);
     let took = drained.as_ref().map_or(drain_timeout, |it| it.took);
@@ -173,6 +190,14 @@ fn metrics(
     Metrics::new(handle.clone(), connections, log.cloned(), files, proxy)
 }
 
+/// Prints the first message, and warnings.
+fn announce(announcement: &Announcement<'_>, warnings: &[String], as_json: bool) {
+    announcement.print(as_json);
+    advise(announcement.handle, announcement.protocols, as_json);
+    let warning = messages::warning(as_json);
+    warnings.iter().for_each(|text| warning(text));
+}
+
 /// Starts the background tasks of the server. A task that ends is restarted.
 fn background(reload: Reload) -> Vec<JoinHandle<()>> {
     let Reload {
@@ -217,10 +242,6 @@ fn background(reload: Reload) -> Vec<JoinHandle<()>> {
 
 /// Warns of certificates that slow down QUIC handshakes, and of early data that saves no round trip.
 fn advise(handle: &ServerHandle, protocols: &Protocols, as_json: bool) {
-    protocols
-        .acme_port
-        .iter()
-        .for_each(|text| messages::warning(as_json)(text));
     if !protocols.has_quic {
         return;
     }
@@ -233,16 +254,6 @@ fn advise(handle: &ServerHandle, protocols: &Protocols, as_json: bool) {
     let certificates = handle.certificates();
     let advice = certificates.iter().filter_map(announce::advice);
     advice.for_each(|text| messages::warning(as_json)(&text));
-}
-
-/// Warns of admin endpoints that everybody can read.
-fn warn_of_exposure(is_exposed: bool, as_json: bool) {
-    if is_exposed {
-        messages::warning(as_json)(
-            "--admin listens on an address that other machines can reach, without --admin-token-file: \
-             whoever connects can read the addresses of clients",
-        );
-    }
 }
 
 /// Opens the access log of the plan, if there is one.
@@ -266,18 +277,32 @@ fn remedy(error: &courser::server::Error) -> &'static str {
     }
 }
 
-/// Starts to serve the admin endpoints. Returns their address.
-async fn open_admin(
+/// The admin endpoints.
+struct OpenAdmin {
+    address: SocketAddr,
+    /// Another descriptor of their socket.
+    socket: std::net::TcpListener,
+    task: JoinHandle<()>,
+}
+
+/// Starts to serve the admin endpoints, at a socket that was inherited if there is one.
+fn open_admin(
     plan: AdminPlan,
+    inherited: Option<std::net::TcpListener>,
     handle: &ServerHandle,
     metrics: Arc<Metrics>,
     what: String,
     observer: Observer,
-) -> Result<SocketAddr, Failure> {
+) -> Result<OpenAdmin, Failure> {
     let AdminPlan { address, guard } = plan;
-    let listener = TcpListener::bind(address).await;
-    let listener = listener.map_err(|error| cannot_listen("--admin", address, &error))?;
-    let bound = listener.local_addr()?;
+    let socket = match inherited {
+        Some(socket) => Ok(socket),
+        None => std::net::TcpListener::bind(address),
+    };
+    let socket = socket.map_err(|error| cannot_listen("--admin", address, &error))?;
+    socket.set_nonblocking(true)?;
+    let bound = socket.local_addr()?;
+    let listener = TcpListener::from_std(socket.try_clone()?)?;
     let admin = Arc::new(Admin {
         handle: handle.clone(),
         metrics,
@@ -287,7 +312,7 @@ async fn open_admin(
         observer,
     });
     let mut first = Some(listener);
-    handle.keep_running(format!("the admin endpoints at {bound}"), move || {
+    let task = handle.keep_running(format!("the admin endpoints at {bound}"), move || {
         let (first, admin) = (first.take(), admin.clone());
         async move {
             let listener = match first {
@@ -297,7 +322,11 @@ async fn open_admin(
             Err(admin::serve(listener, admin).await.into())
         }
     });
-    Ok(bound)
+    Ok(OpenAdmin {
+        address: bound,
+        socket,
+        task,
+    })
 }
 
 /// Returns the sinks for connections to a local address.
@@ -325,6 +354,9 @@ fn sinks(
 }
 
 fn print_event(event: &Event, as_json: bool) {
+    if matches!(event, Event::Draining) {
+        notify("STOPPING=1");
+    }
     match (event, as_json) {
         (event, true) => {
             let kind = match event {
@@ -391,6 +423,7 @@ impl Reload {
             return std::future::pending().await;
         };
         while hangups.recv().await.is_some() {
+            notify("RELOADING=1");
             if let Some(log) = &self.log {
                 log.reopen();
             }
@@ -399,7 +432,49 @@ impl Reload {
             if let Err(error) = self.handle.reload() {
                 print_event(&Event::CertificateKept(error), self.as_json);
             }
+            notify("READY=1");
         }
+    }
+}
+
+/// Starts the program again on SIGUSR2, and drains this process once the new one serves.
+#[cfg(target_os = "linux")]
+async fn on_upgrades(handle: ServerHandle, admin: Option<OpenAdmin>, as_json: bool) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut signals) = signal(SignalKind::user_defined2()) else {
+        return;
+    };
+    while signals.recv().await.is_some() {
+        let socket = admin.as_ref().map(|admin| admin.socket.try_clone());
+        let upgraded = match socket.transpose() {
+            Ok(socket) => upgrade::upgrade(&handle, socket).await,
+            Err(error) => Err(error),
+        };
+        match upgraded {
+            Ok(process) => {
+                notify(&format!("MAINPID={process}"));
+                print_upgrade(process, as_json);
+                // The new process answers there.
+                if let Some(admin) = &admin {
+                    admin.task.abort();
+                }
+                return handle.retire();
+            }
+            Err(error) => messages::warning(as_json)(&format!(
+                "the new process does not serve: {error}; this one continues"
+            )),
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+async fn on_upgrades(_: ServerHandle, _: Option<OpenAdmin>, _: bool) {}
+
+#[cfg(target_os = "linux")]
+fn print_upgrade(process: u32, as_json: bool) {
+    match as_json {
+        true => messages::line(json!({"event": "upgraded", "process": process}).to_string()),
+        false => messages::note(format!("process {process} serves new clients from now on")),
     }
 }
 

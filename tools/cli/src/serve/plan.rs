@@ -24,6 +24,8 @@ pub(super) struct Plan {
     pub(super) traces: Option<Arc<dyn SinkFactory>>,
     pub(super) log: Option<LogPlan>,
     pub(super) admin: Option<AdminPlan>,
+    /// Warnings of what the server does as it was told, to the disadvantage of clients.
+    pub(super) warnings: Vec<String>,
     /// True if messages are JSON.
     pub(super) as_json: bool,
     /// Time limit for requests in progress at the end.
@@ -39,8 +41,6 @@ pub(super) struct Protocols {
     /// True for a certificate that clients do not trust by default.
     pub(super) is_dev: bool,
     pub(super) has_early_data: bool,
-    /// A warning about the port that ACME servers connect to.
-    pub(super) acme_port: Option<String>,
     /// True if clients present certificates.
     pub(super) asks_for_certificates: bool,
 }

@@ -12,6 +12,8 @@ mod exchange;
 mod file_bytes;
 #[cfg(feature = "files")]
 mod files;
+#[cfg(target_os = "linux")]
+mod handover;
 mod hanging;
 mod http1_rules;
 mod http2;

@@ -1,11 +1,17 @@
 //! Operations on endpoints.
 
+use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use courser_transport::ConnectionError;
 
+use crate::api::builder::EndpointBuilder;
 use crate::api::endpoint::Endpoint;
+use crate::error::BindError;
+use crate::shard::lock::Shard;
+use crate::shard::sockets;
 
 /// Operations on an [`Endpoint`].
 #[doc(hidden)]
@@ -15,6 +21,38 @@ pub trait EndpointHooks {
 
     /// Returns the number of shards that have stopped because of their sockets, and the reason of the first.
     fn stopped_shards(&self) -> (usize, Option<ConnectionError>);
+
+    /// Opens a socket for each peer of a connection, so that its datagrams arrive here although another
+    /// process receives at the address.
+    ///
+    /// # Errors
+    /// Returns the error of the system, and `Unsupported` on systems other than Linux and for sockets that were
+    /// given.
+    fn keep_peers(&self) -> io::Result<()>;
+
+    /// Stops receiving at the address, except from the peers of connections, and returns descriptors of the
+    /// sockets of all shards. Without them, or if the other process fails, `take_address_back` undoes it.
+    ///
+    /// # Errors
+    /// Like [`keep_peers`](Self::keep_peers). Nothing changes then.
+    #[cfg(unix)]
+    fn give_address_away(&self) -> io::Result<Vec<std::net::UdpSocket>>;
+
+    /// Receives at the address again.
+    fn take_address_back(&self);
+}
+
+/// Opens an endpoint on the sockets that another process has given away.
+///
+/// # Errors
+/// Returns an error if the sockets or the configuration cannot be used.
+#[doc(hidden)]
+pub fn inherit(
+    builder: EndpointBuilder,
+    address: SocketAddr,
+    sockets: Vec<std::net::UdpSocket>,
+) -> Result<Endpoint, BindError> {
+    builder.inherit(address, sockets)
 }
 
 impl EndpointHooks for Endpoint {
@@ -30,4 +68,44 @@ impl EndpointHooks for Endpoint {
         let reason = stopped.peek().cloned();
         (stopped.count(), reason)
     }
+
+    fn keep_peers(&self) -> io::Result<()> {
+        self.shards().all().iter().try_for_each(|shard| keep(shard))
+    }
+
+    #[cfg(unix)]
+    fn give_address_away(&self) -> io::Result<Vec<std::net::UdpSocket>> {
+        self.keep_peers()?;
+        let shards = self.shards().all().iter();
+        let sockets = shards.map(|shard| shard.lock().outbox.sockets.newest().duplicate());
+        let sockets = sockets.collect::<io::Result<_>>()?;
+        set_given_away(self, true);
+        Ok(sockets)
+    }
+
+    fn take_address_back(&self) {
+        set_given_away(self, false);
+    }
+}
+
+/// Opens sockets for the peers of the connections of a shard, without its lock.
+fn keep(shard: &Shard) -> io::Result<()> {
+    let locked = shard.lock();
+    let peers = sockets::peers(&locked.endpoint);
+    let peers = locked.outbox.sockets.without_own(peers);
+    let newest = locked.outbox.sockets.newest().clone();
+    drop(locked);
+    for peer in peers {
+        let socket = newest.open_for_peer(peer)?;
+        shard.lock().outbox.sockets.keep(peer, socket);
+    }
+    shard.lock().driver.call();
+    Ok(())
+}
+
+fn set_given_away(endpoint: &Endpoint, is_given_away: bool) {
+    endpoint.shards().each(|locked| {
+        locked.outbox.sockets.set_given_away(is_given_away);
+        locked.driver.call();
+    });
 }

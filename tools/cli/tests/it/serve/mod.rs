@@ -30,6 +30,8 @@ mod signals;
 mod target;
 mod tls;
 mod tls_notes;
+#[cfg(target_os = "linux")]
+mod upgrade;
 mod upstream;
 #[cfg(target_os = "linux")]
 mod warnings;

@@ -1,0 +1,240 @@
+//! The upgrade of a running server: on SIGUSR2 it starts its program again, hands its listening sockets over to
+//! the new process, and drains once that serves. No client is refused meanwhile.
+//!
+//! Both processes exchange messages over a socket pair, which is the standard input of the new process. The new
+//! process reads its files, sends `ready`, receives the sockets, opens what else it needs, and sends `serving`.
+
+use std::ffi::OsString;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use courser::server::{ListeningSockets, ServerHandle};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+};
+use serde::{Deserialize, Serialize};
+
+/// The listening sockets that a process inherits.
+#[derive(Debug, Default)]
+pub(super) struct Inherited {
+    pub(super) sockets: Vec<ListeningSockets>,
+    /// The socket of the admin endpoints.
+    pub(super) admin: Option<TcpListener>,
+    /// The process from which they come, while it waits.
+    former: Option<Link>,
+}
+
+impl Inherited {
+    /// Receives the sockets of the process that has started this one for an upgrade, if there is one.
+    pub(super) fn receive() -> io::Result<Self> {
+        if std::env::var_os(MARK)
+            .is_none_or(|mark| mark != mark_for(std::os::unix::process::parent_id()))
+        {
+            return Ok(Self::default());
+        }
+        let link = Link(io::stdin().as_fd().try_clone_to_owned()?);
+        set_socket_timeout(&link.0, Timeout::Recv, Some(PATIENCE))?;
+        link.send(&Message::Ready, &[])?;
+        let mut inherited = Self::default();
+        loop {
+            let (message, sockets) = link.receive()?;
+            let mut sockets = sockets.into_iter();
+            match message {
+                Message::Address { address, has_tcp } => {
+                    let tcp = has_tcp.then(|| sockets.next()).flatten();
+                    let udp = sockets.map(UdpSocket::from).collect();
+                    let sockets = ListeningSockets::new(address, tcp.map(TcpListener::from), udp);
+                    inherited.sockets.push(sockets);
+                }
+                Message::Admin => inherited.admin = sockets.next().map(TcpListener::from),
+                Message::Last => break,
+                Message::Ready | Message::Serving => return Err(unexpected()),
+            }
+        }
+        inherited.former = Some(link);
+        Ok(inherited)
+    }
+
+    /// Reports to the former process that this one serves.
+    pub(super) fn on_serving(&mut self) {
+        if let Some(link) = self.former.take() {
+            // If the former process has ended, nothing is left to drain.
+            let _ = link.send(&Message::Serving, &[]);
+        }
+    }
+}
+
+/// Starts the program again and hands the sockets over to it. Returns the ID of the process once it serves.
+///
+/// # Errors
+/// Returns the reason for which the new process does not serve. This process then continues.
+pub(super) async fn upgrade(handle: &ServerHandle, admin: Option<TcpListener>) -> io::Result<u32> {
+    let (ours, theirs) = socketpair(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    set_socket_timeout(&ours, Timeout::Recv, Some(PATIENCE))?;
+    let link = Link(ours);
+    let mut child = start(theirs)?;
+    let runtime = tokio::runtime::Handle::current();
+    let handle = handle.clone();
+    let handing_over = move || {
+        let handed = expect(&link, &Message::Ready)
+            .and_then(|()| runtime.block_on(handle.hand_over()))
+            .and_then(|sockets| hand_over(&link, sockets, admin));
+        match handed.and_then(|()| expect(&link, &Message::Serving)) {
+            Ok(()) => Ok(child.id()),
+            Err(error) => {
+                let error = end(&mut child, error);
+                handle.take_back();
+                Err(error)
+            }
+        }
+    };
+    let handed = tokio::task::spawn_blocking(handing_over);
+    handed.await.map_err(io::Error::other)?
+}
+
+/// Starts the program of this process again with the same arguments. A file that has replaced it is the one that is
+/// started.
+fn start(link: OwnedFd) -> io::Result<Child> {
+    let mut words: Vec<OsString> = std::env::args_os().collect();
+    let arguments = words.split_off(1.min(words.len()));
+    let program = words.pop().ok_or(io::ErrorKind::NotFound)?;
+    Command::new(program)
+        .args(arguments)
+        .env(MARK, mark_for(std::process::id()))
+        .stdin(Stdio::from(link))
+        .spawn()
+}
+
+/// Sends the sockets.
+fn hand_over(
+    link: &Link,
+    sockets: Vec<ListeningSockets>,
+    admin: Option<TcpListener>,
+) -> io::Result<()> {
+    for sockets in &sockets {
+        let message = Message::Address {
+            address: sockets.address,
+            has_tcp: sockets.tcp.is_some(),
+        };
+        let tcp = sockets.tcp.iter().map(|it| it.as_fd());
+        let udp = sockets.udp.iter().map(|it| it.as_fd());
+        link.send(&message, &tcp.chain(udp).collect::<Vec<_>>())?;
+    }
+    if let Some(admin) = admin {
+        link.send(&Message::Admin, &[admin.as_fd()])?;
+    }
+    link.send(&Message::Last, &[])
+}
+
+fn expect(link: &Link, expected: &Message) -> io::Result<()> {
+    match link.receive()? {
+        (message, _) if message == *expected => Ok(()),
+        _ => Err(unexpected()),
+    }
+}
+
+/// Ends a process that does not serve, and returns the reason: its exit status if it has ended on its own.
+fn end(child: &mut Child, error: io::Error) -> io::Error {
+    let is_over = error.kind() == io::ErrorKind::UnexpectedEof;
+    if !is_over {
+        let _ = child.kill();
+    }
+    match child.wait() {
+        Ok(status) if is_over => io::Error::other(format!("it has ended: {status}")),
+        _ => error,
+    }
+}
+
+/// A message between the two processes.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
+#[serde(rename_all = "snake_case")]
+enum Message {
+    /// The new process has read its files and waits for the sockets.
+    Ready,
+    /// The listening socket of an address, if it has one, and its UDP sockets.
+    Address { address: SocketAddr, has_tcp: bool },
+    /// The socket of the admin endpoints.
+    Admin,
+    /// All sockets were sent.
+    Last,
+    /// The new process serves.
+    Serving,
+}
+
+/// An end of the connection between the two processes. It keeps the boundaries of messages.
+#[derive(Debug)]
+struct Link(OwnedFd);
+
+impl Link {
+    fn send(&self, message: &Message, sockets: &[BorrowedFd<'_>]) -> io::Result<()> {
+        if sockets.len() > MAX_SOCKETS {
+            let most = format!("an address has more than {MAX_SOCKETS} sockets (--shards)");
+            return Err(io::Error::other(most));
+        }
+        let text = serde_json::to_vec(message)?;
+        let mut space = [MaybeUninit::uninit(); ANCILLARY];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        if !sockets.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(sockets)) {
+            return Err(io::Error::other("the sockets do not fit into a message"));
+        }
+        sendmsg(
+            &self.0,
+            &[IoSlice::new(&text)],
+            &mut ancillary,
+            SendFlags::NOSIGNAL,
+        )?;
+        Ok(())
+    }
+
+    fn receive(&self) -> io::Result<(Message, Vec<OwnedFd>)> {
+        let mut text = [0; MAX_TEXT];
+        let mut space = [MaybeUninit::uninit(); ANCILLARY];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let buffers = &mut [IoSliceMut::new(&mut text)];
+        let received = recvmsg(&self.0, buffers, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+        if received.bytes == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let sockets = ancillary.drain().flat_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(sockets) => sockets.collect(),
+            _ => Vec::new(),
+        });
+        let sockets = sockets.collect();
+        let text = text.get(..received.bytes).unwrap_or_default();
+        Ok((serde_json::from_slice(text)?, sockets))
+    }
+}
+
+fn unexpected() -> io::Error {
+    io::Error::other("the other process sent an unexpected message; it may be another version")
+}
+
+/// The environment variable by which a process recognizes that it was started for an upgrade. Its value is the ID of
+/// the former process, so that other children do not take it for theirs.
+const MARK: &str = "COURSER_UPGRADE_OF";
+
+fn mark_for(process: u32) -> OsString {
+    process.to_string().into()
+}
+
+/// Time limit for each step of the other process.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The largest number of sockets in a message; Linux has a limit of 253.
+const MAX_SOCKETS: usize = 250;
+
+/// Space for that many descriptors and their header.
+const ANCILLARY: usize = rustix::cmsg_space!(ScmRights(MAX_SOCKETS));
+
+const MAX_TEXT: usize = 1024;

@@ -1,0 +1,96 @@
+//! A process that is replaced by another one.
+
+use courser::server::Protocol;
+use http::Method;
+use http_body_util::BodyExt as _;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use super::client::request;
+use super::running::{admin, start};
+use super::within;
+use crate::common::Folder;
+
+/// The process that an upgrade has started, ended on drop.
+struct NewProcess(Pid);
+
+impl NewProcess {
+    fn of(event: &Value) -> Self {
+        let number = event["process"].as_i64().expect("a number");
+        let number = i32::try_from(number).expect("a process ID");
+        Self(Pid::from_raw(number).expect("a process ID"))
+    }
+}
+
+impl Drop for NewProcess {
+    fn drop(&mut self) {
+        let _ = kill_process(self.0, Signal::KILL);
+    }
+}
+
+/// A response that the old process has begun is finished, and new clients are served meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn new_process_serves_while_the_old_one_finishes() {
+    let folder = Folder::new();
+    folder.file("large", &"x".repeat(30_000_000));
+    folder.file("small", "small");
+    for protocol in Protocol::ALL {
+        let mut serving = start(&folder, &["--no-compress", "--admin", "127.0.0.1:0"]);
+        let endpoints = serving.announced["admin"].clone();
+        let mut client = serving.client(protocol).await;
+        let large = request(Method::GET, "/large", &[], "");
+        let response = within(client.begin(large)).await.expect("an answer");
+        serving.signal(Signal::USR2);
+        let announced = serving.next_event();
+        assert_eq!(announced["event"], "listening", "{announced}");
+        assert_eq!(announced["addresses"], serving.announced["addresses"]);
+        assert_eq!(announced["admin"], endpoints, "{announced}");
+        let upgraded = serving.next_event();
+        assert_eq!(upgraded["event"], "upgraded", "{upgraded}");
+        let new_process = NewProcess::of(&upgraded);
+        for _ in 0..5 {
+            let mut late = serving.client(protocol).await;
+            assert_eq!(late.get("/small", &[]).await.text(), "small", "{protocol}");
+        }
+        assert_eq!(admin(&serving, "/ready").0, 200, "{protocol}");
+        assert_eq!(serving.next_event()["event"], "draining");
+        let content = within(response.into_body().collect()).await;
+        let content = content.expect("finished").to_bytes();
+        assert_eq!(content.len(), 30_000_000, "{protocol}");
+        let drained = serving.next_event();
+        assert_eq!(drained["event"], "drained", "{drained}");
+        assert_eq!(drained["requests_cut"], 0, "{protocol}: {drained}");
+        drop(new_process);
+        serving.ended();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn process_that_cannot_start_changes_nothing() {
+    let folder = Folder::new();
+    folder.file("small", "small");
+    let types = Folder::new();
+    let file = types.file("types", "text/plain abc\n");
+    let mut serving = start(&folder, &["--mime", &file]);
+    types.file("types", "not a type\n");
+    serving.signal(Signal::USR2);
+    let warning = loop {
+        let event = serving.next_of_all_events();
+        let text = event["text"].as_str().unwrap_or_default().to_owned();
+        if text.contains("new process") {
+            break text;
+        }
+    };
+    assert!(
+        warning.contains("it has ended: exit status: 1; this one continues"),
+        "{warning}"
+    );
+    for protocol in Protocol::ALL {
+        let mut client = serving.client(protocol).await;
+        assert_eq!(
+            client.get("/small", &[]).await.text(),
+            "small",
+            "{protocol}"
+        );
+    }
+}
