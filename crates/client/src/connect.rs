@@ -54,6 +54,9 @@ async fn run(core: &Arc<Core>, key: &Key, timing: &mut Timing) -> Result<Establi
     if !core.settings.version.may_use_tcp() {
         check_http3_can_be_used(key)?;
     }
+    if let Some(path) = &core.settings.tcp.unix_socket {
+        return tcp::attempt_unix(core, key, path).await;
+    }
     let (host, port) = match &key.proxy {
         Some(proxy) => {
             core.settings.expect_usable(proxy)?;

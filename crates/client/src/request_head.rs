@@ -39,6 +39,10 @@ pub(super) fn header_for(
             headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
     } else if is_http1 && is_unnamed_length && !headers.contains_key(header::CONTENT_LENGTH) {
+        if facts.version == Version::HTTP_10 {
+            let text = "content of unknown length cannot be sent over HTTP/1.0: use HTTP/1.1";
+            return Err(Error::new(ErrorKind::Send, text));
+        }
         // hyper discards the content of GET and HEAD requests without framing.
         let chunked = HeaderValue::from_static("chunked");
         headers.entry(header::TRANSFER_ENCODING).or_insert(chunked);
