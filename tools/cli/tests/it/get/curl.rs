@@ -140,6 +140,16 @@ fn values_begin_with_dashes_and_flags_without_effect_are_accepted() {
 }
 
 #[test]
+fn version_is_printed_and_a_missing_url_explained() {
+    assert!(get(&["--version"]).contains(env!("CARGO_PKG_VERSION")));
+    assert!(get(&["-V"]).contains(env!("CARGO_PKG_VERSION")));
+    let output = run(&["-s", "-S"]);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(error.contains("no URL"), "{error}");
+}
+
+#[test]
 fn next_begins_another_request() {
     let server = Recorder::start(&[OK]);
     let (first, second) = (server.url("/a"), server.url("/b"));
@@ -198,7 +208,10 @@ fn conditions_and_entity_tags_are_stored_and_compared() {
     ]);
     get(&["-s", "-z", &format!("-{}", "6 Nov 1994 08:49:37"), &url]);
     get(&["-s", "-z", &body, &url]);
+    let missing = folder.path().join("missing").display().to_string();
+    get(&["-s", "-z", &missing, &url]);
     let requests = server.requests();
+    assert!(!requests[4].contains("\r\nif-"), "{requests:?}");
     let date = "Sun, 06 Nov 1994 08:49:37 GMT";
     assert!(
         requests[1].contains("\r\nif-none-match: \"v1\"\r\n"),
@@ -241,6 +254,19 @@ fn rates_are_limited_and_slow_transfers_fail() {
     assert_eq!(code(&["-s", "-y", "1", "-Y", "10", &stalled.url("/")]), 28);
 }
 
+/// RFC 9110 §15.
+#[test]
+fn status_above_599_is_an_error_of_the_server() {
+    let server = Recorder::start(&["HTTP/1.1 700 ?\r\ncontent-length: 2\r\n\r\nok"]);
+    assert_eq!(
+        get(&["-s", "-w", " %{http_code}", &server.url("/")]),
+        "ok 700"
+    );
+    assert_eq!(code(&["-sf", &server.url("/")]), 22);
+    let invalid = Recorder::start(&["HTTP/1.1 099 ?\r\ncontent-length: 2\r\n\r\nok"]);
+    assert_eq!(code(&["-s", &invalid.url("/")]), 1);
+}
+
 #[test]
 fn existing_files_are_kept_and_failed_ones_removed() {
     let folder = Folder::new();
@@ -250,6 +276,16 @@ fn existing_files_are_kept_and_failed_ones_removed() {
     assert_eq!(std::fs::read_to_string(&file).expect("kept"), "old");
     let numbered = std::fs::read_to_string(format!("{file}.1"));
     assert_eq!(numbered.expect("written"), "ok\n");
+    // Only names of the server must be new.
+    let folder_name = folder.path().display().to_string();
+    get(&[
+        "-s",
+        "-OJ",
+        "--output-dir",
+        &folder_name,
+        &server.url("/out"),
+    ]);
+    assert_eq!(std::fs::read_to_string(&file).expect("replaced"), "ok\n");
     let port = super::server::raw(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nab");
     let url = format!("http://127.0.0.1:{port}/");
     let partial = folder.path().join("partial").display().to_string();
