@@ -5,7 +5,7 @@ mod interim_frames;
 mod late;
 mod quic;
 mod socks;
-pub(super) mod tcp;
+mod tcp;
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};

@@ -7,7 +7,7 @@ use std::io;
 use courser_http3_tokio as h3;
 use courser_quic::{ConnectionError, HandshakeFailure, HandshakeOffer};
 
-use super::connect::tcp::{MAX_HEADER_SIZE, MAX_HEADERS};
+use super::header_limits::{MAX_HEADER_SIZE, MAX_HEADERS};
 use super::pinned;
 use super::timing::Timing;
 

@@ -41,6 +41,7 @@ mod endpoints;
 mod error;
 mod exchange;
 mod family;
+mod header_limits;
 mod interim;
 mod link;
 mod origin;

@@ -24,6 +24,7 @@ use tokio_rustls::TlsConnector;
 use super::super::core::{Core, Settings};
 use super::super::endpoints::local_for;
 use super::super::error::{Error, ErrorKind};
+use super::super::header_limits::{MAX_HEADER_SIZE, MAX_HEADERS};
 use super::super::link::{Established, Facts, Link, Proxied};
 use super::super::origin::Origin;
 use super::super::pool::Key;
@@ -361,10 +362,6 @@ async fn tunnel(
     Ok(Box::new(TokioIo::new(upgraded)))
 }
 
-/// Size of the header section of a response (limit K382), as over HTTP/3 (limit K24).
-pub(in super::super) const MAX_HEADER_SIZE: u32 = 300 * 1024;
-/// Number of fields of a response over HTTP/1.1 (limit K382), as over HTTP/3 (limit K24).
-pub(in super::super) const MAX_HEADERS: usize = 2048;
 /// Default port of SOCKS proxies (RFC 1928 §3).
 const SOCKS_PORT: u16 = 1080;
 /// Receive window of a response over HTTP/2 (limit K295).
@@ -401,6 +398,9 @@ mod tests {
             match head[3] {
                 SETTINGS => {
                     let mut entries = payload.chunks_exact(6);
+                    // RFC 9113 §8.4: push is off.
+                    let push = payload.chunks_exact(6).find(|entry| entry[..2] == [0, 2]);
+                    assert_eq!(push.map(|entry| number(&entry[2..])), Some(0));
                     let entry = entries.find(|entry| entry[..2] == INITIAL_WINDOW_SIZE);
                     stream = Some(entry.map_or(65_535, |entry| number(&entry[2..])));
                 }
