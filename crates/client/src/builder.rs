@@ -1,5 +1,6 @@
 //! Settings of a client.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use courser_quic::{Cryptography, Ech, Identity, QuicVersion, TokenStore, Transpo
 use http::HeaderValue;
 
 use super::Client;
-use super::core::{ConnectTo, Core, Settings};
+use super::core::{ConnectTo, Core, Settings, TcpSettings};
 use super::error::{Error, ErrorKind};
 use super::family::Family;
 use super::pool::Limits;
@@ -21,7 +22,7 @@ use super::proxy::{Proxies, Proxy};
 use super::race;
 use super::resolve::{Resolve, SystemResolver};
 use super::tls::{Tls, TlsSettings, Trust};
-use super::version::HttpVersion;
+use super::version::{HttpVersion, TlsVersions};
 
 impl Client {
     /// Creates a client with the default settings: it uses the root certificates of the system, follows up to 10
@@ -92,6 +93,8 @@ impl Default for ClientBuilder {
             alt_svc_file: None,
             early_data: false,
             greases_quic_bit: false,
+            allows_tls13: true,
+            tcp: TcpSettings::default(),
         };
         Self {
             settings,
@@ -230,6 +233,20 @@ impl ClientBuilder {
     /// [`runtime::block_on`](courser_quic::runtime::block_on) panics there.
     pub fn verifier(mut self, verifier: Arc<dyn ServerCertVerifier>) -> Self {
         self.tls.trust = Trust::Verifier(verifier);
+        self
+    }
+
+    /// Requires servers to have one of these public keys, in addition to a trusted certificate: SHA-256 hashes of
+    /// their SubjectPublicKeyInfo (RFC 7469 §2.4). Proxies are excepted.
+    pub fn public_key_pins(mut self, hashes: impl IntoIterator<Item = [u8; 32]>) -> Self {
+        self.tls.pins = hashes.into_iter().collect();
+        self
+    }
+
+    /// Sets the versions of TLS over TCP. Default [`TlsVersions::All`].
+    pub fn tls_versions(mut self, versions: TlsVersions) -> Self {
+        self.tls.versions = versions;
+        self.settings.allows_tls13 = versions != TlsVersions::Only12;
         self
     }
 
@@ -396,6 +413,32 @@ impl ClientBuilder {
         self
     }
 
+    /// Connects to this Unix domain socket instead of the hosts of URLs, without HTTP/3. A path that begins with a
+    /// NUL byte is the name of an abstract socket on Linux.
+    pub fn unix_socket(mut self, path: impl Into<PathBuf>) -> Self {
+        self.settings.tcp.unix_socket = Some(path.into());
+        self
+    }
+
+    /// Probes TCP connections that were idle for this time, and at this interval. Off by default.
+    pub fn tcp_keepalive(mut self, time: Duration) -> Self {
+        self.settings.tcp.keepalive = Some(time);
+        self
+    }
+
+    /// Opens TCP connections from one of these local ports. Default: the system chooses.
+    pub fn local_ports(mut self, ports: RangeInclusive<u16>) -> Self {
+        self.settings.tcp.local_ports = Some(ports);
+        self
+    }
+
+    /// Begins each TCP connection with a header of the PROXY protocol (version 1), which names its addresses. Off
+    /// by default.
+    pub fn proxy_protocol(mut self, sends: bool) -> Self {
+        self.settings.tcp.sends_proxy_header = sends;
+        self
+    }
+
     /// Sets the time after which unused connections are closed. Default 90 s.
     pub fn idle_timeout(mut self, limit: Duration) -> Self {
         self.settings.limits.idle_timeout = limit;
@@ -429,6 +472,12 @@ impl ClientBuilder {
         };
         if self.settings.interface.is_some() && !cfg!(target_os = "linux") {
             let text = "connections can be bound to an interface on Linux only: use an address";
+            return Err(Error::new(ErrorKind::Config, text));
+        }
+        let needs_quic = !self.settings.version.may_use_tcp();
+        if needs_quic && (!self.settings.allows_tls13 || self.settings.tcp.unix_socket.is_some()) {
+            let text =
+                "only HTTP/3 is allowed, which needs UDP and TLS 1.3: allow other versions of HTTP";
             return Err(Error::new(ErrorKind::Config, text));
         }
         let mut tls = Tls::new(&self.tls, self.settings.version)?;

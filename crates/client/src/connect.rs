@@ -5,7 +5,7 @@ mod interim_frames;
 mod late;
 mod quic;
 mod socks;
-pub(super) mod tcp;
+mod tcp;
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -53,6 +53,9 @@ pub(super) async fn connect(
 async fn run(core: &Arc<Core>, key: &Key, timing: &mut Timing) -> Result<Established, Error> {
     if !core.settings.version.may_use_tcp() {
         check_http3_can_be_used(key)?;
+    }
+    if let Some(path) = &core.settings.tcp.unix_socket {
+        return tcp::attempt_unix(core, key, path).await;
     }
     let (host, port) = match &key.proxy {
         Some(proxy) => {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, MutexGuard};
@@ -50,6 +51,21 @@ pub(super) struct Settings {
     pub(super) alt_svc_file: Option<PathBuf>,
     pub(super) early_data: bool,
     pub(super) greases_quic_bit: bool,
+    /// True if TLS allows HTTP/3.
+    pub(super) allows_tls13: bool,
+    pub(super) tcp: TcpSettings,
+}
+
+/// The settings of TCP connections, and of the sockets that replace them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct TcpSettings {
+    /// The Unix domain socket to which all connections are opened.
+    pub(super) unix_socket: Option<PathBuf>,
+    /// The idle time before a probe, and the time between probes.
+    pub(super) keepalive: Option<Duration>,
+    pub(super) local_ports: Option<RangeInclusive<u16>>,
+    /// True to begin each connection with a header of the PROXY protocol.
+    pub(super) sends_proxy_header: bool,
 }
 
 /// A rule that connects to another host and port than those of the URL.
@@ -197,7 +213,11 @@ impl Core {
     }
 
     pub(super) fn may_use_quic(&self, origin: &Origin) -> bool {
-        origin.is_secure() && self.settings.version.may_use_quic()
+        let settings = &self.settings;
+        origin.is_secure()
+            && settings.version.may_use_quic()
+            && settings.allows_tls13
+            && settings.tcp.unix_socket.is_none()
     }
 
     /// Resolves a host to at least one address, in order of preference.

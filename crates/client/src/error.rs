@@ -7,7 +7,8 @@ use std::io;
 use courser_http3_tokio as h3;
 use courser_quic::{ConnectionError, HandshakeFailure, HandshakeOffer};
 
-use super::connect::tcp::{MAX_HEADER_SIZE, MAX_HEADERS};
+use super::header_limits::{MAX_HEADER_SIZE, MAX_HEADERS};
+use super::pinned;
 use super::timing::Timing;
 
 /// The type of source errors and of body errors.
@@ -179,6 +180,19 @@ impl Error {
     /// Returns true if the request was certainly not processed, so that it can be repeated.
     pub fn is_unprocessed(&self) -> bool {
         self.0.is_unprocessed || self.is_connect()
+    }
+
+    /// Returns true if the public key of the server is none of the pinned ones
+    /// ([`ClientBuilder::public_key_pins`](super::ClientBuilder::public_key_pins)).
+    pub fn is_pin_mismatch(&self) -> bool {
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            if pinned::is_mismatch(error) {
+                return true;
+            }
+            cause = error.source();
+        }
+        pinned::is_text_of_mismatch(&self.0.text)
     }
 
     /// Returns the timing up to the failure, if the request was started.

@@ -3,8 +3,8 @@
 //! [`Client`] sends [`http::Request`]s over HTTP/3, HTTP/2 or HTTP/1.1. If an HTTPS record (RFC 9460) or an
 //! `alt-svc` field (RFC 7838) announces HTTP/3 for an origin, QUIC is raced against TCP, and the first
 //! connection carries the request. The client remembers networks that drop UDP. HTTPS records are queried with
-//! the feature `dns`; without it, HTTP/3 is discovered through `alt-svc` fields only. The features `brotli` and
-//! `zstd` add these content codings to gzip and deflate.
+//! the feature `dns`; without it, HTTP/3 is discovered through `alt-svc` fields only. They do not change `http`
+//! URLs to `https`. The features `brotli` and `zstd` add these content codings to gzip and deflate.
 //!
 //! ```no_run
 //! # mod courser { pub use courser_quic::*; pub use courser_client::{self as client, Client}; }
@@ -41,9 +41,11 @@ mod endpoints;
 mod error;
 mod exchange;
 mod family;
+mod header_limits;
 mod interim;
 mod link;
 mod origin;
+mod pinned;
 mod pool;
 mod preparation;
 mod proxy;
@@ -94,7 +96,7 @@ pub use self::resolve::DnsResolver;
 pub use self::resolve::{Resolve, Resolving, ServiceRecord, SystemResolver};
 pub use self::timing::{Attempt, EarlyRequest, Outcome, Timing, TlsSummary};
 pub use self::token_file::{FileTokenStore, TokenFileError, TokenFileReason};
-pub use self::version::HttpVersion;
+pub use self::version::{HttpVersion, TlsVersions};
 
 use self::core::Core;
 use self::error::BoxError;
@@ -238,9 +240,13 @@ impl Client {
     /// Closes all QUIC connections and waits until the servers have been notified, which takes a round trip.
     /// Intended for processes that are about to exit; further requests open new sockets.
     pub async fn close(&self) {
+        // Servers that never answered need no notification, which would take several timeouts.
+        let waits = self.0.pool.has_quic();
         for endpoint in self.0.quic.open() {
             endpoint.close(courser_quic::VarInt::from(NO_ERROR), b"");
-            endpoint.wait_idle().await;
+            if waits {
+                endpoint.wait_idle().await;
+            }
         }
     }
 

@@ -195,6 +195,16 @@ impl Pool {
         }
     }
 
+    /// Returns true if it has a QUIC connection.
+    pub(super) fn has_quic(&self) -> bool {
+        let state = self.lock();
+        let mut entries = state.entries.values();
+        entries.any(|entry| {
+            let mut shared = entry.shared.iter();
+            shared.any(|kept| matches!(kept.link, Link::Http3(_)))
+        })
+    }
+
     /// Drops connections that were idle for too long. Returns false if the pool is empty.
     fn reap(&self, now: Instant) -> bool {
         let mut state = self.lock();

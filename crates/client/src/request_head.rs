@@ -34,17 +34,25 @@ pub(super) fn header_for(
     clean_referer(headers);
     let is_unnamed_length = body.size_hint().exact().is_none();
     if body.is_end_stream() {
+        // RFC 9110 §10.1.1: there is nothing that the server could ask for.
+        headers.remove(header::EXPECT);
         // RFC 9110 §8.6: methods that define content report that there is none.
         if has_defined_content(&parts.method) && !headers.contains_key(header::CONTENT_LENGTH) {
             headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
     } else if is_http1 && is_unnamed_length && !headers.contains_key(header::CONTENT_LENGTH) {
+        if facts.version == Version::HTTP_10 {
+            let text = "content of unknown length cannot be sent over HTTP/1.0: use HTTP/1.1";
+            return Err(Error::new(ErrorKind::Send, text));
+        }
         // hyper discards the content of GET and HEAD requests without framing.
         let chunked = HeaderValue::from_static("chunked");
         headers.entry(header::TRANSFER_ENCODING).or_insert(chunked);
     }
     if is_http1 {
         limit_te(headers);
+        // RFC 9110 §7.8.
+        list_in_connection(headers, &header::UPGRADE, "upgrade");
         head.uri = target(parts, authority, &facts.proxy)?;
         if let Proxied::Visible(Some(authorization)) = &facts.proxy {
             headers.insert(header::PROXY_AUTHORIZATION, authorization.clone());
@@ -205,17 +213,22 @@ fn limit_te(headers: &mut HeaderMap) {
     }
     let is_allowed = |coding: &str| !name_of(coding).eq_ignore_ascii_case("chunked");
     retain_codings(headers, is_allowed);
-    let lists_te = |value: &HeaderValue| {
+    list_in_connection(headers, &header::TE, "TE");
+}
+
+/// Lists a field in Connection if the request has it.
+fn list_in_connection(headers: &mut HeaderMap, name: &HeaderName, option: &'static str) {
+    if !headers.contains_key(name) {
+        return;
+    }
+    let lists_it = |value: &HeaderValue| {
         let value = value.to_str().unwrap_or_default();
         let mut options = value.split(',').map(str::trim);
-        options.any(|option| option.eq_ignore_ascii_case("te"))
+        options.any(|listed| listed.eq_ignore_ascii_case(option))
     };
-    let is_listed = headers
-        .get_all(header::CONNECTION)
-        .into_iter()
-        .any(lists_te);
-    if headers.contains_key(header::TE) && !is_listed {
-        headers.append(header::CONNECTION, HeaderValue::from_static("TE"));
+    let mut values = headers.get_all(header::CONNECTION).into_iter();
+    if !values.any(lists_it) {
+        headers.append(header::CONNECTION, HeaderValue::from_static(option));
     }
 }
 

@@ -17,7 +17,8 @@ use courser_tls::rustls::{self, RootCertStore};
 use courser_tls::{Cryptography, Ech, QueuedKeyLog, Trust as Judge};
 
 use super::error::{Error, ErrorKind};
-use super::version::HttpVersion;
+use super::pinned::Pinned;
+use super::version::{HttpVersion, TlsVersions};
 
 /// The servers that a client trusts.
 #[derive(Clone, Default)]
@@ -39,6 +40,9 @@ pub(super) struct TlsSettings {
     /// Encrypted ClientHello, which requires TLS 1.3.
     pub(super) ech: Option<Ech>,
     pub(super) logs_keys: bool,
+    pub(super) versions: TlsVersions,
+    /// The hashes of the public keys of which a server must have one, if there are any.
+    pub(super) pins: Vec<[u8; 32]>,
 }
 
 /// The TLS configurations. Each stores the tickets of its connections.
@@ -61,17 +65,26 @@ impl Tls {
         let is_strict = !matches!(settings.trust, Trust::Any);
         // A custom verifier may block, which must not delay other connections.
         let is_custom = matches!(settings.trust, Trust::Verifier(_));
-        let verifier = settings.trust.clone().into_verifier()?;
+        let plain = settings.trust.clone().into_verifier()?;
+        let verifier: Arc<dyn ServerCertVerifier> = match settings.pins.as_slice() {
+            [] => plain.clone(),
+            pins => Arc::new(Pinned::new(plain.clone(), pins.to_vec())),
+        };
         let mut quic = settings.config(&verifier, &[&TLS13])?;
         quic.alpn_protocols = vec![h3::ALPN.into()];
-        let mut tcp = settings.config(&verifier, &[&TLS13, &TLS12])?;
+        let versions: &[_] = match settings.versions {
+            TlsVersions::All => &[&TLS13, &TLS12],
+            TlsVersions::Only12 => &[&TLS12],
+            TlsVersions::Only13 => &[&TLS13],
+        };
+        let mut tcp = settings.config(&verifier, versions)?;
         CertificateRequests::install(&mut tcp);
         // ECH of the origin does not apply to a proxy.
         let for_proxy = TlsSettings {
             ech: None,
             ..settings.clone()
         };
-        let mut proxy = for_proxy.config(&verifier, &[&TLS13, &TLS12])?;
+        let mut proxy = for_proxy.config(&plain, &[&TLS13, &TLS12])?;
         CertificateRequests::install(&mut proxy);
         proxy.resumption = Resumption::store(Arc::new(sessions()));
         tcp.alpn_protocols = version

@@ -1,5 +1,18 @@
 //! Versions of HTTP.
 
+/// The versions of TLS that a client may use over TCP. QUIC always uses TLS 1.3.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum TlsVersions {
+    /// TLS 1.3, or TLS 1.2 with servers that do not support it.
+    #[default]
+    All,
+    /// Only TLS 1.2, and therefore no HTTP/3.
+    Only12,
+    /// Only TLS 1.3.
+    Only13,
+}
+
 /// The versions of HTTP that a client may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
@@ -16,6 +29,10 @@ pub enum HttpVersion {
     Http2,
     /// HTTP/1.1 even with servers that support later versions.
     Http1,
+    /// Only HTTP/2, also with `http` URLs, whose servers must support it without a negotiation (RFC 9113 §3.3).
+    Http2PriorKnowledge,
+    /// HTTP/1.0 requests, for servers that misunderstand later versions. Content must have a known length.
+    Http10,
 }
 
 impl HttpVersion {
@@ -35,6 +52,8 @@ impl HttpVersion {
     pub(super) const fn tcp_protocols(self) -> &'static [&'static str] {
         match self {
             Self::Http1 => &["http/1.1"],
+            Self::Http10 => &["http/1.0", "http/1.1"],
+            Self::Http2PriorKnowledge => &["h2"],
             _ => &["h2", "http/1.1"],
         }
     }

@@ -37,5 +37,6 @@ pub use courser_client::fuzzing;
 pub use courser_client::{
     Attempt, Body, Client, ClientBuilder, EarlyRequest, Error, ErrorKind, Family, FileTokenStore,
     HttpVersion, Origin, Outcome, Prepared, Proxy, Redirect, Resolve, Resolving, ScopedIp,
-    ServiceRecord, SystemResolver, Timing, TlsSummary, TokenFileError, TokenFileReason, Transport,
+    ServiceRecord, SystemResolver, Timing, TlsSummary, TlsVersions, TokenFileError,
+    TokenFileReason, Transport,
 };

@@ -40,7 +40,7 @@ impl FieldLimits {
     /// Default limits of a client for responses.
     pub const RESPONSE: Self = Self {
         size: 300 * 1024,
-        lines: 2048,
+        lines: 1024,
         name: 256,
         value: 300 * 1024,
     };

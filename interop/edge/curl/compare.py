@@ -10,6 +10,7 @@ changes, which the comparison prints as one line at its start:
 
 - names of fields are compared in lower case, and fields other than Host in any order;
 - digits of percent-encoded bytes in the target are in upper case;
+- the local port in a header of the PROXY protocol is left out;
 - the name of the program in User-Agent, and boundaries of multipart are replaced;
 - `content-length: 0` of POST, PUT and PATCH without content (RFC 9110 8.6), which curl does not send, is
   left out.
@@ -131,6 +132,7 @@ def normalized(requests):
     for head, body in requests:
         line, *fields = head.decode("latin-1").split("\r\n")
         text = body.decode("latin-1")
+        line = re.sub(r"^(PROXY TCP4 \S+ \S+) \d+", r"\1 PORT", line)
         line = re.sub(r"%[0-9a-f]{2}", lambda hex: hex[0].upper(), line)
         boundaries = re.findall(r"boundary=(\S+)", head.decode("latin-1") + "\r\n" + text)
         shown = []

@@ -37,6 +37,7 @@ pub(crate) enum Command {
     /// Serve files or proxy another server over HTTP/3, HTTP/2 and HTTP/1.1
     Serve(Box<crate::serve::args::Arguments>),
     /// Transfer URLs, with curl's flags and exit codes
+    #[command(version = version())]
     Get(Box<crate::get::args::Arguments>),
     /// Load-test an HTTP server, with the flags of h2load or oha
     Load(Box<crate::load::args::Arguments>),

@@ -1,7 +1,9 @@
 //! Connection attempts over TCP: TCP handshake, proxy, TLS, and HTTP/2 or HTTP/1.1.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -14,18 +16,21 @@ use http::{HeaderValue, Request, Uri, Version};
 use http_body_util::Empty;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite};
+use socket2::{SockRef, TcpKeepalive};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 
 use super::super::core::{Core, Settings};
 use super::super::endpoints::local_for;
 use super::super::error::{Error, ErrorKind};
+use super::super::header_limits::{MAX_HEADER_SIZE, MAX_HEADERS};
 use super::super::link::{Established, Facts, Link, Proxied};
 use super::super::origin::Origin;
 use super::super::pool::Key;
 use super::super::serves::Serves;
 use super::super::timing::TlsSummary;
+use super::super::version::HttpVersion;
 use super::interim_frames::InterimFrames;
 use super::socks::Socks;
 
@@ -49,10 +54,64 @@ pub(super) async fn attempt(
         };
         Error::new(ErrorKind::Connect, text).with_source(error)
     })?;
+    let local = stream.local_addr().ok();
+    // Small requests must not wait for acknowledgements. If this fails, they are only slower.
+    let _ = stream.set_nodelay(true);
+    if let Some(time) = core.settings.tcp.keepalive {
+        let keepalive = TcpKeepalive::new().with_time(time).with_interval(time);
+        // Without probes, only a dead peer is detected later.
+        let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive);
+    }
+    establish(core, key, Box::new(stream), (address, local)).await
+}
+
+/// Connects to a Unix domain socket instead of an origin.
+#[cfg(unix)]
+pub(super) async fn attempt_unix(
+    core: &Arc<Core>,
+    key: &Key,
+    path: &Path,
+) -> Result<Established, Error> {
+    let connected = tokio::net::UnixStream::connect(path).await;
+    let stream = connected.map_err(|error| {
+        let shown = path.display().to_string().replace('\0', "@");
+        let text = format!("cannot connect to the Unix domain socket {shown}: {error}");
+        Error::new(ErrorKind::Connect, text).with_source(error)
+    })?;
+    let nowhere = (Ipv4Addr::UNSPECIFIED, 0).into();
+    let mut direct = key.clone();
+    direct.proxy = None;
+    establish(core, &direct, Box::new(stream), (nowhere, None)).await
+}
+
+#[cfg(not(unix))]
+pub(super) async fn attempt_unix(_: &Arc<Core>, _: &Key, _: &Path) -> Result<Established, Error> {
+    let text = "Unix domain sockets are not supported on this system";
+    Err(Error::new(ErrorKind::Unsupported, text))
+}
+
+/// Begins HTTP on a connected stream, after the proxy and TLS.
+async fn establish(
+    core: &Arc<Core>,
+    key: &Key,
+    mut stream: BoxedStream,
+    (remote, local): (SocketAddr, Option<SocketAddr>),
+) -> Result<Established, Error> {
+    let version = core.settings.version;
+    if core.settings.tcp.sends_proxy_header {
+        let header = proxy_header(remote, local);
+        stream.write_all(header.as_bytes()).await.map_err(|error| {
+            let text = format!("cannot send the header of the PROXY protocol: {error}");
+            Error::new(ErrorKind::Connect, text)
+        })?;
+    }
     let mut facts = Facts {
-        version: Version::HTTP_11,
-        remote: address,
-        local: stream.local_addr().ok(),
+        version: match version {
+            HttpVersion::Http10 => Version::HTTP_10,
+            _ => Version::HTTP_11,
+        },
+        remote,
+        local,
         tcp_connected: Some(Instant::now()),
         tls_complete: None,
         quic_complete: None,
@@ -63,14 +122,15 @@ pub(super) async fn attempt(
         serves: Serves::of(key.origin.clone()),
         was_silent: AtomicBool::new(false),
     };
-    // Small requests must not wait for acknowledgements. If this fails, they are only slower.
-    let _ = stream.set_nodelay(true);
-    let mut stream: BoxedStream = Box::new(stream);
     if let Some(proxy) = &key.proxy {
         (stream, facts.proxy) = connect_through_proxy(core, stream, proxy, &key.origin).await?;
     }
+    let assumes_http2 = version == HttpVersion::Http2PriorKnowledge;
     if !key.origin.is_secure() {
-        return http1_link(stream, facts).await;
+        return match assumes_http2 {
+            true => http2_link(stream, facts).await,
+            false => http1_link(stream, facts).await,
+        };
     }
     let config = core.tls.tcp.at(key.origin.port());
     let tls = secure(stream, &config, key.origin.host()).await;
@@ -79,7 +139,7 @@ pub(super) async fn attempt(
     let (_, session) = tls.get_ref();
     facts.tls = Some(Arc::new(TlsSummary::of_tcp(session)));
     facts.is_resumed = session.handshake_kind() == Some(HandshakeKind::Resumed);
-    if session.alpn_protocol() == Some(b"h2") {
+    if session.alpn_protocol() == Some(b"h2") || assumes_http2 {
         http2_link(Box::new(tls), facts).await
     } else {
         http1_link(Box::new(tls), facts).await
@@ -105,10 +165,58 @@ async fn open(settings: &Settings, address: SocketAddr) -> io::Result<TcpStream>
     if let Some(interface) = &settings.interface {
         bind_to_interface(&socket, interface)?;
     }
-    if let Some(local) = settings.local_address {
-        socket.bind(local_for(local, address))?;
+    let local = match (settings.local_address, address) {
+        (Some(local), _) => Some(local_for(local, address)),
+        (None, _) if settings.tcp.local_ports.is_none() => None,
+        (None, SocketAddr::V4(_)) => Some((Ipv4Addr::UNSPECIFIED, 0).into()),
+        (None, SocketAddr::V6(_)) => Some((Ipv6Addr::UNSPECIFIED, 0).into()),
+    };
+    if let Some(local) = local {
+        bind(&socket, local, settings.tcp.local_ports.clone())?;
     }
     socket.connect(address).await
+}
+
+/// Binds a socket to an address, with the first free port of a range if there is one.
+fn bind(
+    socket: &TcpSocket,
+    mut local: SocketAddr,
+    ports: Option<RangeInclusive<u16>>,
+) -> io::Result<()> {
+    let Some(ports) = ports else {
+        return socket.bind(local);
+    };
+    let mut result = Err(io::ErrorKind::AddrInUse.into());
+    for port in ports {
+        local.set_port(port);
+        result = socket.bind(local);
+        match &result {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+            _ => break,
+        }
+    }
+    result
+}
+
+/// Returns the header of the PROXY protocol, version 1.
+fn proxy_header(remote: SocketAddr, local: Option<SocketAddr>) -> String {
+    match (local, remote) {
+        (Some(local), remote) if local.is_ipv4() && remote.is_ipv4() => format!(
+            "PROXY TCP4 {} {} {} {}\r\n",
+            local.ip(),
+            remote.ip(),
+            local.port(),
+            remote.port()
+        ),
+        (Some(local), remote) if local.is_ipv6() && remote.is_ipv6() => format!(
+            "PROXY TCP6 {} {} {} {}\r\n",
+            local.ip(),
+            remote.ip(),
+            local.port(),
+            remote.port()
+        ),
+        _ => "PROXY UNKNOWN\r\n".to_owned(),
+    }
 }
 
 #[cfg(target_os = "linux")]
@@ -254,10 +362,6 @@ async fn tunnel(
     Ok(Box::new(TokioIo::new(upgraded)))
 }
 
-/// Size of the header section of a response (limit K382), as over HTTP/3 (limit K24).
-pub(in super::super) const MAX_HEADER_SIZE: u32 = 300 * 1024;
-/// Number of fields of a response over HTTP/1.1 (limit K382), as over HTTP/3 (limit K24).
-pub(in super::super) const MAX_HEADERS: usize = 2048;
 /// Default port of SOCKS proxies (RFC 1928 §3).
 const SOCKS_PORT: u16 = 1080;
 /// Receive window of a response over HTTP/2 (limit K295).
@@ -294,6 +398,9 @@ mod tests {
             match head[3] {
                 SETTINGS => {
                     let mut entries = payload.chunks_exact(6);
+                    // RFC 9113 §8.4: push is off.
+                    let push = payload.chunks_exact(6).find(|entry| entry[..2] == [0, 2]);
+                    assert_eq!(push.map(|entry| number(&entry[2..])), Some(0));
                     let entry = entries.find(|entry| entry[..2] == INITIAL_WINDOW_SIZE);
                     stream = Some(entry.map_or(65_535, |entry| number(&entry[2..])));
                 }

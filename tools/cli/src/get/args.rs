@@ -289,6 +289,12 @@ pub(crate) struct ConnectionArguments {
     /// Do not use HTTP/3
     #[arg(long, group = "http")]
     pub(crate) http2: bool,
+    /// Use HTTP/2 only, also with http URLs, whose servers must support it
+    #[arg(long, group = "http")]
+    pub(crate) http2_prior_knowledge: bool,
+    /// Send HTTP/1.0 requests
+    #[arg(short = '0', long = "http1.0", group = "http")]
+    pub(crate) http10: bool,
     /// Use HTTP/1.1 only
     #[arg(long = "http1.1", group = "http")]
     pub(crate) http1: bool,
@@ -345,6 +351,15 @@ pub(crate) struct ConnectionArguments {
         help_heading = "TLS"
     )]
     pub(crate) key: Option<PathBuf>,
+    /// Require TLS 1.3
+    #[arg(long = "tlsv1.3", help_heading = "TLS")]
+    pub(crate) tls13: bool,
+    /// Latest version of TLS over TCP: 1.2 or 1.3
+    #[arg(long, value_name = "VERSION", help_heading = "TLS")]
+    pub(crate) tls_max: Option<String>,
+    /// Require this public key of the server: sha256//BASE64, several separated by ;
+    #[arg(long, value_name = "HASHES", help_heading = "TLS")]
+    pub(crate) pinnedpubkey: Option<String>,
     /// Encrypt the name of the server (ECH): an ECHConfigList as file or base64, or grease
     ///
     /// The list is the parameter ech of the server's HTTPS record in the DNS. "grease" sends a fake
@@ -379,6 +394,21 @@ pub(crate) struct ConnectionArguments {
     /// Use IPv6 only
     #[arg(short = '6', long)]
     pub(crate) ipv6: bool,
+    /// Connect to this Unix domain socket instead of the host of the URL
+    #[arg(long, value_name = "PATH", group = "socket")]
+    pub(crate) unix_socket: Option<PathBuf>,
+    /// Connect to this abstract Unix domain socket (Linux)
+    #[arg(long, value_name = "NAME", group = "socket")]
+    pub(crate) abstract_unix_socket: Option<String>,
+    /// Begin TCP connections with a header of the PROXY protocol
+    #[arg(long)]
+    pub(crate) haproxy_protocol: bool,
+    /// Time before and between probes of idle TCP connections
+    #[arg(long, value_name = "SECONDS", value_parser = parse_duration)]
+    pub(crate) keepalive_time: Option<Duration>,
+    /// Local port of TCP connections, or a range of them: 4000-4100
+    #[arg(long, value_name = "PORTS")]
+    pub(crate) local_port: Option<String>,
     /// Local address or network interface to use
     #[arg(long, value_name = "NAME")]
     pub(crate) interface: Option<String>,

@@ -35,6 +35,7 @@ pub(super) fn refusal(name: &str) -> Option<String> {
 const IGNORED: &[&str] = &[
     "alpn",
     "append",
+    "expect100-timeout",
     "basic",
     "buffer",
     "ca-native",
@@ -71,7 +72,7 @@ const IGNORED: &[&str] = &[
     "trace-ids",
     "metalink",
 ];
-const IGNORED_WITH_VALUE: &[&str] = &["random-file", "egd-file"];
+const IGNORED_WITH_VALUE: &[&str] = &["random-file", "egd-file", "expect100-timeout"];
 const SHORT: &[(char, &str)] = &[
     ('#', "progress-bar"),
     (':', "next"),
@@ -197,6 +198,14 @@ const REFUSED: &[(&[&str], &str)] = &[
     (
         &["cert-status", "crlfile", "ssl-auto-client-cert"],
         "the revocation of certificates is not checked",
+    ),
+    (
+        &["anyauth", "digest"],
+        "servers are authenticated to with Basic and Bearer only: use --user or --oauth2-bearer",
+    ),
+    (
+        &["trace", "trace-ascii", "trace-config"],
+        "--verbose shows headers, --qlog traces QUIC, and SSLKEYLOGFILE lets Wireshark decrypt a capture",
     ),
     (
         &["http0.9"],

@@ -26,6 +26,10 @@ impl Failed {
     }
 
     pub(crate) fn of(error: &Error) -> Self {
+        if error.is_pin_mismatch() {
+            let text = "the public key of the server is none of those of --pinnedpubkey";
+            return Self::new(PINNED_KEY, text);
+        }
         let text = match error.handshake_failure() {
             Some(failure) if failure.kind() == HandshakeFailureKind::EchRejected => {
                 return Self::new(ECH_REJECTED, failure.with_remedy(&ech::remedy()));
@@ -119,6 +123,7 @@ pub(crate) const CERTIFICATE: u8 = 60;
 pub(crate) const BAD_CODING: u8 = 61;
 pub(crate) const TOO_LARGE: u8 = 63;
 pub(crate) const CA_FILE: u8 = 77;
+pub(crate) const PINNED_KEY: u8 = 90;
 pub(crate) const HTTP2_STREAM: u8 = 92;
 pub(crate) const HTTP3: u8 = 95;
 pub(crate) const QUIC: u8 = 96;

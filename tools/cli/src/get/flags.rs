@@ -59,7 +59,12 @@ pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failed> {
         interval: transfer.rate,
         hsts: request.hsts.clone(),
         transfer: TransferPlan {
-            request: request_plan(request, content, if is_quic { "https" } else { "http" })?,
+            request: request_plan(
+                request,
+                content,
+                conditions(request, verbosity(output)),
+                if is_quic { "https" } else { "http" },
+            )?,
             response: response(arguments)?,
             retries: retries(transfer),
             max_time: transfer.max_time,
@@ -132,6 +137,7 @@ fn tokens(arguments: &Arguments) -> Option<TokenFile> {
 fn request_plan(
     request: &RequestArguments,
     content: Prepared,
+    conditions: Vec<(HeaderName, String)>,
     scheme: &'static str,
 ) -> Result<RequestPlan, Failed> {
     let scheme = match request.proto_default.as_deref() {
@@ -176,7 +182,7 @@ fn request_plan(
         has_auto_referer,
         keeps_post: [request.post301, request.post302, request.post303],
         netrc: netrc(request)?,
-        conditions: conditions(request)?,
+        conditions,
         accepts_json: request.content.has_json(),
     })
 }
@@ -208,7 +214,7 @@ fn netrc(request: &RequestArguments) -> Result<Option<NetrcPlan>, Failed> {
 }
 
 /// Returns the fields of --time-cond and --etag-compare.
-fn conditions(request: &RequestArguments) -> Result<Vec<(HeaderName, String)>, Failed> {
+fn conditions(request: &RequestArguments, verbosity: Verbosity) -> Vec<(HeaderName, String)> {
     let mut conditions = Vec::new();
     if let Some(text) = &request.time_cond {
         let (name, text) = match text.strip_prefix('-') {
@@ -218,16 +224,19 @@ fn conditions(request: &RequestArguments) -> Result<Vec<(HeaderName, String)>, F
                 text.trim_start_matches(['+', '=']),
             ),
         };
+        let of_file = || std::fs::metadata(text).and_then(|file| file.modified());
         let time = match date::of_user(text) {
-            Some(seconds) => date::system_time(seconds),
-            None => std::fs::metadata(text)
-                .and_then(|file| file.modified())
-                .map_err(|_| {
-                    let text = format!("--time-cond '{text}' is neither a date nor a file");
-                    Failed::new(FAILED_INIT, text)
-                })?,
+            Some(seconds) => Some(date::system_time(seconds)),
+            None => of_file().ok(),
         };
-        conditions.push((name, httpdate::fmt_http_date(time)));
+        // As in curl, a file that does not exist yet is no condition.
+        match time {
+            Some(time) => conditions.push((name, httpdate::fmt_http_date(time))),
+            None if !verbosity.shows_notes => {}
+            None => crate::output::note(format!(
+                "--time-cond '{text}' is neither a date nor a file: the request has no condition"
+            )),
+        }
     }
     if let Some(path) = &request.etag_compare {
         // As in curl, there is nothing to compare before the first transfer.
@@ -236,7 +245,7 @@ fn conditions(request: &RequestArguments) -> Result<Vec<(HeaderName, String)>, F
         let etag = if etag.is_empty() { "\"\"" } else { etag };
         conditions.push((header::IF_NONE_MATCH, etag.to_owned()));
     }
-    Ok(conditions)
+    conditions
 }
 
 fn slow_limit(transfer: &TransferArguments) -> Option<SlowLimit> {

@@ -17,6 +17,7 @@ mod form;
 mod hsts;
 mod message;
 mod netrc;
+mod pins;
 mod plan;
 mod prepared;
 mod progress;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use courser::client::{ClientBuilder, Family, Proxy, ScopedIp};
+use courser::client::{ClientBuilder, Family, HttpVersion, Proxy, ScopedIp, TlsVersions};
 use courser::{Client, Identity};
 use courser_measure::target::{parse_ip, parse_socket_addr};
 use courser_measure::{choices, ech, tls};
@@ -13,6 +13,7 @@ use super::args::{Arguments, ConnectionArguments};
 use super::exit::{
     CA_FILE, CLIENT_CERTIFICATE, FAILED_INIT, Failed, UNUSABLE_CIPHER, WRITE_ERROR, chosen_version,
 };
+use super::pins;
 use super::plan::TokenFile;
 use super::zones::Zones;
 use crate::transfer::percent_encode;
@@ -30,8 +31,13 @@ pub(crate) fn client(
         connection.http2,
         connection.http1,
     ];
+    let version = match (connection.http2_prior_knowledge, connection.http10) {
+        (true, _) => HttpVersion::Http2PriorKnowledge,
+        (_, true) => HttpVersion::Http10,
+        _ => chosen_version(flags),
+    };
     let mut builder = Client::builder()
-        .version(chosen_version(flags))
+        .version(version)
         // Redirects are followed by this command, with the rules of curl.
         .redirects(0)
         .early_data(connection.early_data.is_some())
@@ -44,6 +50,7 @@ pub(crate) fn client(
     }
     builder = trust(builder, connection)?;
     builder = places(zones.apply(builder), connection)?;
+    builder = sockets(builder, connection)?;
     if let Some(proxy) = proxy(connection) {
         builder = builder.proxy(proxy);
     }
@@ -59,6 +66,48 @@ pub(crate) fn client(
         builder = builder.sinks(traces);
     }
     Ok(builder)
+}
+
+fn sockets(
+    mut builder: ClientBuilder,
+    connection: &ConnectionArguments,
+) -> Result<ClientBuilder, Failed> {
+    if let Some(path) = &connection.unix_socket {
+        builder = builder.unix_socket(path);
+    } else if let Some(name) = &connection.abstract_unix_socket {
+        builder = builder.unix_socket(format!("\0{name}"));
+    }
+    if let Some(time) = connection.keepalive_time {
+        builder = builder.tcp_keepalive(time);
+    }
+    if let Some(text) = &connection.local_port {
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        let port = |text: &str| text.trim().parse::<u16>().ok().filter(|port| *port > 0);
+        let (Some(first), Some(last)) = (port(first), port(last)) else {
+            let text = format!("--local-port '{text}' is not a port or a range such as 4000-4100");
+            return Err(Failed::new(FAILED_INIT, text));
+        };
+        builder = builder.local_ports(first..=last);
+    }
+    let versions = match (connection.tls13, connection.tls_max.as_deref()) {
+        (true, None | Some("1.3" | "default")) => TlsVersions::Only13,
+        (false, None | Some("1.3" | "default")) => TlsVersions::All,
+        (false, Some("1.2")) => TlsVersions::Only12,
+        (true, Some("1.2")) => {
+            let text = "--tlsv1.3 and --tls-max 1.2 allow no version of TLS";
+            return Err(Failed::new(FAILED_INIT, text));
+        }
+        (_, Some(other)) => {
+            let text = format!("--tls-max '{other}' is not supported: use 1.2 or 1.3");
+            return Err(Failed::new(FAILED_INIT, text));
+        }
+    };
+    if let Some(pins) = &connection.pinnedpubkey {
+        builder = builder.public_key_pins(pins::read(pins)?);
+    }
+    Ok(builder
+        .tls_versions(versions)
+        .proxy_protocol(connection.haproxy_protocol))
 }
 
 fn trust(

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use courser::Client;
 use courser::client::{Body, Error, Redirect, Timing};
@@ -285,9 +285,13 @@ impl Transfer<'_> {
             None => return Ok(Done::Done),
         };
         if self.may_retry && is_transient(status) {
-            return Ok(Done::Later(status, retry_after(&headers)));
+            return Ok(Done::Later(
+                status,
+                retry_after(&headers, SystemTime::now()),
+            ));
         }
-        let is_refused = status.is_client_error() || status.is_server_error();
+        // RFC 9110 §15: a status above 599 counts as an error of the server.
+        let is_refused = status.as_u16() >= 400;
         let failed = || {
             let text = format!("the requested URL returned error: {}", status.as_u16());
             Failed::new(HTTP_STATUS, text)

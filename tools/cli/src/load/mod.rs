@@ -46,7 +46,11 @@ pub(crate) fn main(arguments: &args::Arguments) -> Result<ExitCode, Failure> {
         output::line(text::oha(&summary));
     }
     if !summary.is_interrupted {
-        let has_failed = summary.succeeded == 0;
+        // For oha, each response is a success.
+        let has_failed = match arguments.style {
+            Style::H2load => summary.succeeded == 0,
+            Style::Oha => summary.done == 0,
+        };
         return Ok(ExitCode::from(if has_failed { ALL_FAILED } else { 0 }));
     }
     if !flags.json {

@@ -20,7 +20,7 @@ pub(crate) enum Destination {
     File(PathBuf),
     /// A file that is not replaced: if it exists, a number is appended to its name.
     Unclobbered(PathBuf),
-    /// A new file whose name the server may choose.
+    /// A file whose name the server may choose. It must not exist, unless its name is that of the URL.
     Named {
         /// The name if the response has no usable one; may be empty.
         fallback: String,
@@ -89,11 +89,15 @@ impl Destination {
             Self::File(path) => (path.clone(), false),
             Self::Unclobbered(path) => return open_numbered(path, creates_folders),
             Self::Named { fallback, folder } => {
-                let name = name_of(headers).unwrap_or_else(|| fallback.clone());
+                // The user knows the name in the URL, so that its file may be replaced.
+                let (name, is_new) = match name_of(headers) {
+                    Some(name) => (name, true),
+                    None => (fallback.clone(), offset > 0),
+                };
                 if name.is_empty() {
                     return Err(SinkError::NoName);
                 }
-                (folder.join(name), true)
+                (folder.join(name), is_new)
             }
         };
         if creates_folders && let Some(folder) = path.parent() {

@@ -1,6 +1,6 @@
 //! Decides whether and when a transfer is repeated.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, StatusCode};
@@ -10,10 +10,14 @@ pub(crate) fn is_transient(status: StatusCode) -> bool {
     matches!(status.as_u16(), 408 | 429 | 500 | 502 | 503 | 504)
 }
 
-/// Returns the time in a Retry-After field in seconds. Fields with a date are ignored.
-pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let value = headers.get(RETRY_AFTER)?.to_str().ok()?;
-    Some(Duration::from_secs(value.trim().parse().ok()?))
+/// Returns the time until that in a Retry-After field, which has seconds or a date (RFC 9110 §10.2.3).
+pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+    let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = value.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let date = httpdate::parse_http_date(value).ok()?;
+    Some(date.duration_since(now).unwrap_or_default())
 }
 
 /// The delays between attempts.
@@ -49,6 +53,23 @@ const MAX_DELAY: Duration = Duration::from_secs(600);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn retry_after_has_seconds_or_a_date() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
+        for (value, seconds) in [
+            ("120", Some(120)),
+            ("Sun, 06 Nov 1994 08:50:07 GMT", Some(30)),
+            ("Sunday, 06-Nov-94 08:50:07 GMT", Some(30)),
+            ("Sun, 06 Nov 1994 08:00:00 GMT", Some(0)),
+            ("soon", None),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(RETRY_AFTER, value.parse().expect("a value"));
+            let time = retry_after(&headers, now);
+            assert_eq!(time, seconds.map(Duration::from_secs), "{value}");
+        }
+    }
 
     #[test]
     fn delays_double_unless_they_are_given() {

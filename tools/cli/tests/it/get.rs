@@ -1,6 +1,7 @@
 //! `courser get` against real servers: output and exit codes.
 
 mod cookies;
+mod curl;
 mod moves;
 mod server;
 mod socks;

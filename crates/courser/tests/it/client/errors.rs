@@ -100,6 +100,24 @@ async fn silent_hosts_time_out() {
     drop(listener);
 }
 
+/// Closing waits for connections that servers know, and there are none.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn closing_does_not_wait_for_servers_that_never_answered() {
+    use futures_util::FutureExt as _;
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let port = silent.local_addr().expect("bound").port();
+    let client = Client::builder()
+        .dangerous_insecure()
+        .proxy(Proxy::Direct)
+        .version(HttpVersion::Http3Only)
+        .connect_timeout(Duration::from_millis(50))
+        .build()
+        .expect("a client");
+    let url = format!("https://127.0.0.1:{port}/");
+    within(client.get(&url)).await.expect_err("no answer");
+    assert!(client.close().now_or_never().is_some(), "it waits");
+}
+
 /// Starts a server that answers each connection with these bytes and closes it.
 async fn raw(answer: &'static [u8]) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");

@@ -152,6 +152,22 @@ async fn te_is_listed_in_connection_and_is_never_chunked() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn upgrade_is_listed_in_connection_and_nothing_is_expected_without_content() {
+    let mut server = Raw::start(b"\r\n\r\n", &[OK]).await;
+    let fields = [(header::UPGRADE, "x"), (header::EXPECT, "100-continue")];
+    let sent = request(
+        &Method::GET,
+        &server.url("/"),
+        &fields,
+        Empty::<Bytes>::new(),
+    );
+    send(&plain_client(), sent).await.expect("a response");
+    let seen = server.request().await;
+    assert!(seen.contains("\r\nconnection: upgrade\r\n"), "{seen}");
+    assert!(!seen.contains("expect"), "{seen}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn trace_requests_have_neither_content_nor_credentials() {
     let mut server = Raw::start(b"\r\n\r\n", &[OK]).await;
     let client = plain_client();

@@ -111,13 +111,13 @@ async fn large_header_sections_are_accepted_up_to_a_limit() {
         let answers = Box::leak(Box::new([leaked(answer)]));
         Raw::start(b"\r\n\r\n", answers)
     };
-    for (count, size) in [(1500, 10), (1, 250_000), (2, 130_000)] {
+    for (count, size) in [(1000, 10), (1, 250_000), (2, 130_000)] {
         let server = fields(count, size).await;
         let response = get(&server.url("/")).await.expect("a response");
         assert_eq!(response.headers().len(), count + 1);
         assert_eq!(text(response).await, "ok");
     }
-    for (count, size) in [(2100, 1), (1, 310_000)] {
+    for (count, size) in [(1100, 1), (1, 310_000)] {
         let server = fields(count, size).await;
         let error = get(&server.url("/")).await.expect_err("too large");
         assert!(error.to_string().contains("300 KiB"), "{error}");
@@ -161,7 +161,7 @@ async fn large_header_sections_are_accepted_over_http3() {
     let server = Server::start(Protocols::Quic, sizes).await;
     let client = builder(&server).version(HttpVersion::Http3Only).build();
     let client = client.expect("a client");
-    for path in ["/1500x10", "/1x250000"] {
+    for path in ["/1000x10", "/1x250000"] {
         let response = within(client.get(&server.url(path))).await;
         response.expect("a response");
     }
@@ -242,4 +242,64 @@ async fn streams_that_may_have_been_processed_are_not_repeated() {
     let error = over_http2(&server, Method::POST).await.expect_err("reset");
     assert!(!error.is_unprocessed(), "{error}");
     assert_eq!(server.connections(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn responses_without_content_have_none_whatever_their_fields_say() {
+    for (method, head) in [
+        (Method::HEAD, "200 OK"),
+        (Method::GET, "204 No Content"),
+        (Method::GET, "304 Not Modified"),
+    ] {
+        let interim = "HTTP/1.1 103 Early Hints\r\nlink: </x>\r\ncontent-length: 9\r\n\r\n";
+        let answer = format!("{interim}HTTP/1.1 {head}\r\ncontent-length: 5\r\n\r\n");
+        let answers = Box::leak(Box::new([leaked(answer)]));
+        let server = Raw::start(b"\r\n\r\n", answers).await;
+        let request = Request::builder().method(method).uri(server.url("/"));
+        let request = request.body(Empty::<Bytes>::new()).expect("a request");
+        let response = within(plain_client().send(request)).await;
+        let response = response.expect("a response");
+        assert!(!response.headers().contains_key("link"), "{head}");
+        assert_eq!(text(response).await, "", "{head}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn malformed_and_complete_responses_over_http2_are_told_apart() {
+    let nameless = RawHttp2::start(|_, id| header_section(id, true, &[("x", "y")])).await;
+    let error = over_http2(&nameless, Method::GET).await;
+    assert_eq!(error.expect_err("no status").kind(), ErrorKind::Http2);
+    // The server has answered and does not want the rest of the request.
+    let early = RawHttp2::start(|_, id| {
+        let mut frames = header_section(id, true, &[(":status", "204")]);
+        frames.extend(frame(RST_STREAM, 0, id, &[0; 4]));
+        frames
+    })
+    .await;
+    let response = over_http2(&early, Method::POST).await.expect("complete");
+    assert_eq!(response.status(), 204);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn alternatives_of_misdirected_requests_are_ignored() {
+    let server = RawHttp2::start(|_, id| {
+        let fields = [(":status", "421"), ("alt-svc", "h3=\":9\"; persist=1")];
+        header_section(id, true, &fields)
+    })
+    .await;
+    let name = format!("courser-alt-svc-{}", server.port);
+    let file = std::env::temp_dir().join(name);
+    let client = Client::builder()
+        .platform_roots(false)
+        .root(server.certificate.clone())
+        .proxy(Proxy::Direct)
+        .alt_svc_file(&file)
+        .build()
+        .expect("a client");
+    let response = within(client.get(&server.url("/"))).await;
+    assert_eq!(response.expect("a response").status(), 421);
+    client.save_alt_svc().expect("saved");
+    let saved = std::fs::read_to_string(&file).unwrap_or_default();
+    let _ = std::fs::remove_file(&file);
+    assert!(!saved.contains("h3"), "{saved}");
 }

@@ -21,15 +21,34 @@ use serde_json::Value;
 fn report(arguments: &[&str]) -> Value {
     let output = common::run(&[&["load", "--json"], arguments].concat());
     let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments:?}: {error}");
     let text = String::from_utf8(output.stdout).expect("UTF-8");
-    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+    let report: Value = serde_json::from_str(&text)
+        .unwrap_or_else(|why| panic!("{why}: {text}, {arguments:?}: {error}"));
+    // The exit code tells whether a request succeeded.
+    let expected = if report["requests"]["succeeded"] == 0 {
+        3
+    } else {
+        0
+    };
+    assert_eq!(
+        output.status.code(),
+        Some(expected),
+        "{arguments:?}: {error}"
+    );
+    report
 }
 
 /// Runs `courser load` without `--json` and returns its output.
 fn text(arguments: &[&str]) -> String {
     let output = common::run(&[&["load"], arguments].concat());
     let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments:?}: {error}");
-    String::from_utf8(output.stdout).expect("UTF-8")
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let has_failed = text.contains("Success rate:\t0.00%") || text.contains(" 0 succeeded");
+    let expected = if has_failed { 3 } else { 0 };
+    assert_eq!(
+        output.status.code(),
+        Some(expected),
+        "{arguments:?}: {error}"
+    );
+    text
 }
