@@ -34,7 +34,6 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use hyper::upgrade::OnUpgrade;
-use tokio::time::Instant;
 use tower::Service;
 
 pub(crate) use self::facts::UpstreamFacts;
@@ -287,7 +286,6 @@ impl<C: Dial> Proxy<C> {
         let body = body_of(&parts, version, body).await;
         let body = body.map_err(|error| Failure::from(cause_of_content(&error)))?;
         let permit = self.upstream.admit(client.map(ScopedIp::of)).await?;
-        let began = Instant::now();
         let mut timer = ServerTimer::start();
         let request = Request::from_parts(parts, timer.watch(body));
         let (relay, sender) = match interim.map(|client| Relay::new(client, version)) {
@@ -305,7 +303,7 @@ impl<C: Dial> Proxy<C> {
             });
             timer.within(self.times.response, response).await
         };
-        facts.responding = Some(began.elapsed());
+        facts.responding = Some(timer.elapsed());
         let response = response.ok_or(Cause::UpstreamTimeout)??;
         facts.status = Some(response.status());
         if !forward::has_valid_names(response.headers()) {
