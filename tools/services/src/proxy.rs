@@ -35,7 +35,6 @@ use http::header::RETRY_AFTER;
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
 use hyper::upgrade::OnUpgrade;
-use tokio::time::Instant;
 use tower::Service;
 
 pub(crate) use self::facts::UpstreamFacts;
@@ -326,7 +325,6 @@ impl<C: Dial> Proxy<C> {
         let body = body.await;
         let body = body.map_err(|error| Failure::from(cause_of_content(&error)))?;
         let permit = self.upstream.admit(client.map(ScopedIp::of)).await?;
-        let began = Instant::now();
         let mut timer = ServerTimer::start();
         let request = Request::from_parts(parts, timer.watch(body));
         let (relay, sender) = match interim.map(|client| Relay::new(client, version)) {
@@ -344,7 +342,7 @@ impl<C: Dial> Proxy<C> {
             });
             timer.within(self.times.response, response).await
         };
-        facts.responding = Some(began.elapsed());
+        facts.responding = Some(timer.elapsed());
         let response = response.ok_or(Cause::UpstreamTimeout)??;
         facts.status = Some(response.status());
         forward::check_response(response.status(), response.headers())?;

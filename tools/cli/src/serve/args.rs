@@ -464,16 +464,17 @@ pub(crate) struct ProxyMessages {
 #[derive(Args, Clone, Copy, Debug)]
 #[command(next_help_heading = "Proxy")]
 pub(crate) struct ProxyLimits {
-    /// Maximum number of connections to the upstream server [default: a third of the open files, at most 4096]
+    /// Maximum number of connections to the upstream server
     ///
-    /// Idle connections and tunnels such as WebSockets count. Requests beyond it wait, see --proxy-queue. An
-    /// address of clients uses at most three quarters of the connections, and a network seven eighths. An
-    /// HTTP/2 connection carries up to 100 requests at a time.
+    /// The default is a third of the files that the process may open, at most 4096. Idle connections
+    /// and tunnels such as WebSockets count. Requests beyond it wait, see --proxy-queue. An address of
+    /// clients uses at most four fifths of the connections, and a network nine tenths. An HTTP/2
+    /// connection carries up to 100 requests at a time.
     #[arg(id = "proxy_connections", long = "proxy-connections", value_name = "N",
           value_parser = at_least_one(), requires = "proxy")]
     pub(crate) connections: Option<u32>,
 
-    /// Maximum number of requests that wait for a connection to the upstream server
+    /// Maximum number of requests that wait for a connection
     ///
     /// Requests beyond it are answered with 503 and Retry-After. The clients of one address can fill at most
     /// three quarters of the queue.
@@ -486,7 +487,7 @@ pub(crate) struct ProxyLimits {
     )]
     pub(crate) queue: u32,
 
-    /// Time limit for waiting for a connection to the upstream server
+    /// Time limit for waiting for a connection
     ///
     /// Requests that wait for longer are answered with 503 and Retry-After.
     #[arg(id = "proxy_queue_timeout", long = "proxy-queue-timeout", value_name = "SECONDS",

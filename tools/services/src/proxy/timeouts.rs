@@ -36,6 +36,11 @@ impl ServerTimer {
         }
     }
 
+    /// Returns the time since the start.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
     /// Wraps the body of the request, so that the timer runs after content was sent and stops while no content
     /// is available.
     pub(super) fn watch(&mut self, body: Body) -> Body {

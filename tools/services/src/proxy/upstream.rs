@@ -36,7 +36,7 @@ use crate::body::{Body, BoxError};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ProxyLimits {
     /// Largest number of open connections, including tunnels such as WebSockets (limit K350). An address of
-    /// clients uses at most three quarters of them.
+    /// clients uses at most four fifths of them.
     pub connections: usize,
     /// Largest number of requests that wait for a connection (limit K351).
     pub queue: usize,

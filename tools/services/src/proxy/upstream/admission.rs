@@ -10,9 +10,9 @@ use tokio::sync::oneshot;
 
 /// Limits requests in progress at the upstream server, and the requests that wait for their turn.
 ///
-/// Each source may have less than a multiple of the permits left, so that one address has at most three quarters
-/// of them and one network seven eighths. The same shares apply to the queue. Sources with waiting requests take
-/// turns.
+/// Each source may have less than a multiple of the permits left. The first permits are not counted by source, which
+/// saves their requests the cost, so one address has at most four fifths of all and one network nine tenths. The same
+/// multiples apply to the queue. Sources with waiting requests take turns.
 #[derive(Debug)]
 pub(in crate::proxy) struct Admission {
     queue_capacity: usize,
@@ -116,8 +116,9 @@ impl Admission {
             let source = address.map(Source::host);
             let is_queued = table.queue.by_source.contains_key(&source);
             if !is_queued && table.may_admit(address) {
-                table.admitted.add(address);
-                return Ok(self.clone().permit(address));
+                let counted = address.filter(|_| table.is_busy());
+                table.admitted.add(counted);
+                return Ok(self.clone().permit(counted));
             }
             let left = self.queue_capacity.saturating_sub(table.queue.counts.total);
             if table.queue.counts.is_over_share(address, left) {
@@ -186,6 +187,11 @@ impl Admission {
 }
 
 impl Table {
+    /// Returns true if so many permits are in use that the sources of others count.
+    const fn is_busy(&self) -> bool {
+        self.admitted.total >= self.capacity / UNCOUNTED_PART
+    }
+
     fn may_admit(&self, address: Option<ScopedIp>) -> bool {
         let left = self.capacity.saturating_sub(self.admitted.total);
         !self.admitted.is_over_share(address, left)
@@ -300,6 +306,8 @@ fn sources(address: Option<ScopedIp>) -> impl Iterator<Item = (Source, usize)> {
     })
 }
 
+/// Divisor of the permits that yields those that are not counted by source (limit K351).
+const UNCOUNTED_PART: usize = 8;
 /// Multiple of the permits left that one address may have (limit K351).
 const ADDRESS_MULTIPLE: usize = 3;
 /// Multiple of the permits left that one network may have (limit K351).

@@ -628,7 +628,7 @@ const MAX_HEADER_BYTES: u32 = 64 * 1024;
 /// Largest number of bytes of the content of a request that h2 buffers (limit K118).
 const SEND_BUFFER: usize = 64 * 1024;
 
-/// The stream limit before the first SETTINGS frame. A frame holds 32 bits, so the server cannot set it.
+/// The stream limit before the first SETTINGS frame. No server sets this one.
 const UNKNOWN_LIMIT: usize = usize::MAX - 1;
 
 /// Number of times that a request is sent at most (limit K354).

@@ -44,10 +44,10 @@ async fn wait(
 
 /// Attack A220.
 #[tokio::test(start_paused = true)]
-async fn one_address_leaves_a_quarter_to_others() {
+async fn one_address_leaves_a_fifth_to_others() {
     let admission = admission(100, 100);
     let first = fill(&admission, "192.0.2.1").await;
-    assert_eq!(first.len(), 75);
+    assert_eq!(first.len(), 78);
     assert!(!fill(&admission, "198.51.100.1").await.is_empty());
     let network: Vec<_> = [fill(&admission, "192.0.2.2").await].into();
     assert!(network.len() + first.len() < 100);
