@@ -63,6 +63,10 @@ struct Migration;
 struct Production;
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/src/reverse-proxy.md")]
+struct ReverseProxy;
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/src/seeing-inside.md")]
 struct SeeingInside;
 
