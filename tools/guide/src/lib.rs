@@ -71,6 +71,10 @@ struct Upgrade;
 struct Certbot;
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/src/reverse-proxy.md")]
+struct ReverseProxy;
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/src/seeing-inside.md")]
 struct SeeingInside;
 

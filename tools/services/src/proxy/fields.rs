@@ -1,5 +1,7 @@
 //! The table of fields that a proxy treats specially (RFC 9110 §7.6). All other fields are forwarded unchanged.
 
+use http::HeaderValue;
+
 /// The treatment of a field in requests, responses and trailers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FieldRule {
@@ -242,6 +244,14 @@ fn of_unusual(
         true => Remove,
         false => Forward,
     }
+}
+
+/// Returns the tokens of a list. Invalid bytes elsewhere in the list do not hide them.
+pub(super) fn tokens(value: &HeaderValue) -> impl Iterator<Item = &[u8]> {
+    let parts = value.as_bytes().split(|byte| *byte == b',');
+    parts
+        .map(<[u8]>::trim_ascii)
+        .filter(|token| !token.is_empty())
 }
 
 /// Returns the rule for a name in lower case.

@@ -13,7 +13,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version};
 use hyper::ext::ReasonPhrase;
 
 use super::failure::Failure;
-use super::fields::{self, FieldAction};
+use super::fields::{self, FieldAction, tokens};
 use super::{framing, hops};
 
 /// Returns true if all field names are tokens (RFC 9110 §5.6.2). `HeaderName::from_lowercase` accepts quotation
@@ -189,14 +189,6 @@ fn remove(headers: &mut HeaderMap, action: impl Fn(&str) -> FieldAction) {
     for name in removed {
         headers.remove(name);
     }
-}
-
-/// Returns the tokens of a list. Invalid bytes elsewhere in the list do not hide them.
-pub(super) fn tokens(value: &HeaderValue) -> impl Iterator<Item = &[u8]> {
-    let parts = value.as_bytes().split(|byte| *byte == b',');
-    parts
-        .map(<[u8]>::trim_ascii)
-        .filter(|token| !token.is_empty())
 }
 
 /// Returns the value of a Forwarded field (RFC 7239) for a client with this address.

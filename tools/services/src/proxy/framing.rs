@@ -11,8 +11,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt as _;
 
-use super::fields;
-use super::forward::tokens;
+use super::fields::{self, tokens};
 use crate::body::{Body, boxed};
 
 /// The framing of a request as it was received.

@@ -7,7 +7,7 @@ use http::header::{CONNECTION, UPGRADE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Version};
 
-use super::forward::tokens;
+use super::fields::tokens;
 
 /// The protocols to which clients may upgrade.
 #[derive(Clone, Debug)]

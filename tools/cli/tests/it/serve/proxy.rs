@@ -17,6 +17,7 @@ use tokio::net::TcpListener;
 use super::client::{BoxBody, Client, request};
 use super::serving::Serving;
 use super::within;
+use crate::common::refusal;
 
 /// An upstream server that describes the request and returns its content and trailers.
 async fn backend(http2: bool) -> SocketAddr {
@@ -342,6 +343,32 @@ async fn upstream_servers_that_stall_within_a_response_time_out() {
             "{protocol}: an incomplete response ended without an error"
         );
     }
+}
+
+/// CGI reads an underscore and a hyphen as the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn names_with_underscores_are_forwarded_only_with_the_flag() {
+    for (flags, is_forwarded) in [(&[][..], false), (&["--proxy-underscores"], true)] {
+        let serving = start("h2c", flags).await;
+        let fields = [("user_id", "1"), ("x_forwarded_for", "6.6.6.6")];
+        let mut client = serving.client(Protocol::Http3).await;
+        let text = client.get("/", &fields).await.text();
+        assert_eq!(text.contains("user_id: 1"), is_forwarded, "{text}");
+        assert!(!text.contains("6.6.6.6"), "{text}");
+    }
+}
+
+#[test]
+fn protocols_that_bypass_the_proxy_cannot_be_listed() {
+    let arguments = [
+        "serve",
+        "--proxy",
+        "http://localhost:1",
+        "--proxy-upgrade",
+        "h2c",
+    ];
+    let error = refusal(&arguments);
+    assert!(error.contains("h2c://HOST"), "{error}");
 }
 
 /// Compressed sizes depend on the rest of the response too (BREACH).
