@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use courser::observe;
-use courser::server::{Event, ServerHandle, shutdown_signal};
+use courser::server::{Bound, Event, ServerHandle, shutdown_signal};
 use courser::telemetry::{SinkFactory, Tee};
 use courser_measure::{Watch, printable};
 use courser_services::admin::{self, Admin, Observer};
@@ -84,18 +84,13 @@ async fn run(plan: Plan) -> Result<(), Failure> {
     let what = site.name();
     let connections = observe::Metrics::new();
     let observer = Observer::new();
-    let mut inherited = Inherited::receive()
-        .map_err(|error| Failure::new(format!("cannot take the sockets over: {error}")))?;
+    let mut inherited = inherit()?;
     let server = server
         .inherit(std::mem::take(&mut inherited.sockets))
         .on_event(move |event| print_event(event, as_json));
     // Only the admin endpoints report what is counted.
     let counts = admin.as_ref().map(|_| (&connections, &observer));
-    let bound = match sinks(traces, counts) {
-        Some(sinks) => server.sinks(sinks).bind(),
-        None => server.bind(),
-    };
-    let bound = bound.map_err(|error| Failure::new(format!("{error}{}", remedy(&error))))?;
+    let bound = bind(server, sinks(traces, counts))?;
     let handle = bound.handle();
     let (log, writer) = open_log(log, as_json)?.unzip();
     let metrics = admin
@@ -106,7 +101,7 @@ async fn run(plan: Plan) -> Result<(), Failure> {
         open_admin(plan, socket, &handle, metrics, what.clone(), observer)
     });
     let admin = opening.transpose()?;
-    let admin_address = admin.as_ref().map(|admin| admin.address);
+    let admin_address = admin.as_ref().map(|it| it.address);
     let lists = ListWatch::new(lists, handle.clone(), print_list_events(as_json));
     let reload = Reload {
         handle: handle.clone(),
@@ -114,8 +109,7 @@ async fn run(plan: Plan) -> Result<(), Failure> {
         lists,
         as_json,
     };
-    let mut background = background(reload);
-    background.push(tokio::spawn(on_upgrades(handle.clone(), admin, as_json)));
+    let background = background(reload, admin);
     let announcement = Announcement {
         handle: &handle,
         protocols: &protocols,
@@ -142,6 +136,21 @@ async fn run(plan: Plan) -> Result<(), Failure> {
     let early_data = protocols.has_early_data.then(|| handle.stats());
     announce::print_drained(&drained, early_data.as_ref(), as_json);
     Ok(())
+}
+
+/// Opens the sockets of a server.
+fn bind(server: Server, sinks: Option<Arc<dyn SinkFactory>>) -> Result<Bound, Failure> {
+    let bound = match sinks {
+        Some(sinks) => server.sinks(sinks).bind(),
+        None => server.bind(),
+    };
+    bound.map_err(|error| Failure::new(format!("{error}{}", remedy(&error))))
+}
+
+/// Takes over the sockets that or an earlier process has passed on.
+fn inherit() -> Result<Inherited, Failure> {
+    Inherited::receive()
+        .map_err(|error| Failure::new(format!("cannot take the sockets over: {error}")))
 }
 
 /// Warns of datagrams that the kernel drops.
@@ -199,9 +208,12 @@ fn announce(announcement: &Announcement<'_>, warnings: &[String], as_json: bool)
 }
 
 /// Starts the background tasks of the server. A task that ends is restarted.
-fn background(reload: Reload) -> Vec<JoinHandle<()>> {
+fn background(reload: Reload, admin: Option<OpenAdmin>) -> Vec<JoinHandle<()>> {
     let Reload {
-        handle, log, lists, ..
+        handle,
+        log,
+        lists,
+        as_json,
     } = reload.clone();
     // Handle signals before the announcement: programs that read it may send them.
     let mut first = Some(hangups());
@@ -227,6 +239,7 @@ fn background(reload: Reload) -> Vec<JoinHandle<()>> {
     };
     let mut tasks = vec![
         tokio::spawn(on_second_signal(handle.clone())),
+        tokio::spawn(on_upgrades(handle.clone(), admin, as_json)),
         handle.keep_running("the handler of SIGHUP", reloading),
         handle.keep_running("the watch over address lists", watching),
         handle.keep_running("the release of memory", releasing),
