@@ -4,12 +4,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use courser_base::Mutex;
+#[cfg(unix)]
 use courser_quic::hooks::EndpointHooks as _;
 use courser_quic::{AddressFilter, ConfigError, Endpoint};
 use tokio::task::JoinHandle;
 
 use crate::certificates::{CertificateFacts, Sources};
 use crate::events::Event;
+#[cfg(unix)]
 use crate::handover::ListeningSockets;
 use crate::limits::Limits;
 use crate::listen::Listener;
@@ -295,7 +297,6 @@ impl ServerHandle {
     /// Drains the server after [`hand_over`](Self::hand_over), when the other process serves: stops accepting clients
     /// at once, and [drains](Self::drain) a second later. Clients that were accepted last can send a request in
     /// that time. Returns at once.
-    #[cfg(unix)]
     pub fn retire(&self) {
         self.0.site.phases.enter(Phase::Retired);
     }

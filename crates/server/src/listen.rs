@@ -1,7 +1,7 @@
 //! The sockets of an address of the server.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use courser_base::{Mutex, with_port};
 use courser_quic::Endpoint;
@@ -28,7 +28,8 @@ impl OpenSockets {
         Arc::new(Listener {
             address: self.address,
             endpoint: Mutex::new(endpoint),
-            tcp: self.tcp.as_ref().map_or_else(Weak::new, Arc::downgrade),
+            #[cfg(unix)]
+            tcp: self.tcp.as_ref().map(Arc::downgrade).unwrap_or_default(),
         })
     }
 }
@@ -40,7 +41,8 @@ pub(super) struct Listener {
     /// `None` without QUIC, and after its socket has failed.
     endpoint: Mutex<Option<Endpoint>>,
     /// The listening TCP socket, while clients are accepted from it.
-    tcp: Weak<TcpListener>,
+    #[cfg(unix)]
+    tcp: std::sync::Weak<TcpListener>,
 }
 
 impl Listener {

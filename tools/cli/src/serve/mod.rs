@@ -481,7 +481,12 @@ async fn on_upgrades(handle: ServerHandle, admin: Option<OpenAdmin>, as_json: bo
 }
 
 #[cfg(not(target_os = "linux"))]
-async fn on_upgrades(_: ServerHandle, _: Option<OpenAdmin>, _: bool) {}
+async fn on_upgrades(_: ServerHandle, admin: Option<OpenAdmin>, _: bool) {
+    // The endpoints go on.
+    if let Some(OpenAdmin { socket, task, .. }) = admin {
+        drop((socket, task));
+    }
+}
 
 #[cfg(target_os = "linux")]
 fn print_upgrade(process: u32, as_json: bool) {

@@ -178,7 +178,7 @@ async fn nothing_outside_the_folder_is_served() {
         "//etc/passwd",
         "/%",
         "/text.txt/",
-        "/sub/./inner.txt",
+        "/sub/./../../etc/passwd",
     ];
     for protocol in Protocol::ALL {
         let mut client = serving.client(protocol).await;
