@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use courser::observe;
-use courser::server::{Bound, Event, ServerHandle, shutdown_signal};
+use courser::server::{Bound, Event, Server, ServerHandle, shutdown_signal};
 use courser::telemetry::{SinkFactory, Tee};
 use courser_measure::{Watch, printable};
 use courser_services::admin::{self, Admin, Observer};
@@ -139,7 +139,7 @@ async fn run(plan: Plan) -> Result<(), Failure> {
 }
 
 /// Opens the sockets of a server.
-fn bind(server: Server, sinks: Option<Arc<dyn SinkFactory>>) -> Result<Bound, Failure> {
+fn bind(server: Server, sinks: Option<MakeSinks>) -> Result<Bound, Failure> {
     let bound = match sinks {
         Some(sinks) => server.sinks(sinks).bind(),
         None => server.bind(),
@@ -147,7 +147,7 @@ fn bind(server: Server, sinks: Option<Arc<dyn SinkFactory>>) -> Result<Bound, Fa
     bound.map_err(|error| Failure::new(format!("{error}{}", remedy(&error))))
 }
 
-/// Takes over the sockets that or an earlier process has passed on.
+/// Takes over the sockets that an earlier process has passed on.
 fn inherit() -> Result<Inherited, Failure> {
     Inherited::receive()
         .map_err(|error| Failure::new(format!("cannot take the sockets over: {error}")))

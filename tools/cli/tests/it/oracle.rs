@@ -75,6 +75,7 @@ struct Answer {
     output: &'static str,
 }
 
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn answers() -> Vec<Answer> {
     let answer = |name, bytes: &str, codes, output| Answer {
         name,
@@ -224,6 +225,7 @@ fn get_reads_answers_as_they_are_framed() {
 /// What a server sets, and the Cookie field of the next request. Rules: 6265bis-001, 6265bis-003 to 6265bis-006, 6265bis-008,
 /// 6265bis-010 to 6265bis-013, 6265bis-016, 6265bis-019, 6265bis-024.
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn get_sends_the_cookies_that_were_set_and_no_others() {
     const PAST: &str = "Thu, 01 Jan 1970 00:00:01 GMT";
     let long = |length: usize| "v".repeat(length);
