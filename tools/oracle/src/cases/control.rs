@@ -8,6 +8,8 @@ use crate::upstream::Script;
 enum Expected {
     /// It arrives with this host, if it is not refused because the certificate is for another.
     Host(&'static str),
+    /// It arrives with this host, or is refused.
+    HostOrRefused(&'static str),
     /// It arrives with this target.
     Target(&'static str),
     /// It does not arrive, and the client is told.
@@ -111,6 +113,12 @@ pub async fn authorities(lab: &mut Lab) -> Findings {
             ONE,
             absolute("https://localhost/host"),
             "localhost",
+        ),
+        case(
+            "absolute form and another Host",
+            ONE,
+            absolute("https://localhost/host").authority("other"),
+            Expected::HostOrRefused("localhost"),
         ),
         refused(
             "absolute form with a user name",
@@ -240,7 +248,8 @@ fn check(case: &Case, answered: &Answered) -> Result<(), String> {
     match case.expected {
         Expected::Refused => answered.refusal().map(drop),
         Expected::Host(_) if answered.answer.status() == 421 => answered.refusal().map(drop),
-        Expected::Host(host) => {
+        Expected::HostOrRefused(_) if answered.upstream.is_empty() => answered.refusal().map(drop),
+        Expected::Host(host) | Expected::HostOrRefused(host) => {
             let seen = answered.forwarded()?;
             equal("host", &*seen.get("host").to_ascii_lowercase(), host)?;
             equal("a second host", &*seen.get("host (field)"), "")?;
