@@ -212,8 +212,8 @@ impl Connection {
     /// Sends the preface of a client.
     pub async fn client(wire: Wire) -> Self {
         let mut connection = Self::over(wire);
-        // HEADER_TABLE_SIZE 0 and ENABLE_PUSH 0.
-        let settings = [0, 1, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0];
+        // ENABLE_PUSH 0.
+        let settings = [0, 2, 0, 0, 0, 0];
         let first = Frame::new(SETTINGS, 0, 0, settings).encode();
         connection.wire.send(&[PREFACE, &first].concat()).await;
         connection

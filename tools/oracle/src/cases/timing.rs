@@ -209,10 +209,6 @@ fn malformed_frames() -> Vec<(&'static str, Vec<h2::Frame>)> {
         ),
         ("a status that is none", head(&[(":status", "2x0")])),
         (
-            "a pseudo-header field of requests",
-            head(&[(":status", "200"), (":path", "/")]),
-        ),
-        (
             "a late pseudo-header field",
             head(&[("x", "1"), (":status", "200")]),
         ),
