@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::hpack::{Decoder, encode};
+use crate::hpack::{Decoder, encode, is_permitted};
 use crate::message::{Content, Ending, Field, Request, Response, field};
 use crate::seen::{End, Framing, Seen};
 use crate::wire::Wire;
@@ -353,7 +353,8 @@ impl Connection {
         let Some(block) = self.block.take() else {
             return;
         };
-        let Some(fields) = self.decoder.decode(&block.bytes) else {
+        let fields = self.decoder.decode(&block.bytes);
+        let Some(fields) = fields.filter(|fields| is_permitted(fields)) else {
             self.is_malformed = true;
             return;
         };

@@ -294,6 +294,9 @@ fn check(expected: &Expected, seen: &Seen) -> Result<(), String> {
     }
     equal("complete", seen.is_complete(), true)?;
     equal("dates", seen.all("date").count(), 1)?;
+    let date = seen.get("date");
+    let is_fixed = date.len() == MODIFIED.len() && date.ends_with(" GMT");
+    equal(&format!("{date} has the fixed form"), is_fixed, true)?;
     if let Some(content) = expected.content {
         equal("content", &*String::from_utf8_lossy(&seen.content), content)?;
     }
