@@ -38,7 +38,7 @@ const PLACES: [Place; 7] = [
 ];
 
 /// Sends each kind of byte in method, path, query, name and value. A request passes unchanged or is refused, and the versions
-/// agree, except where their syntax differs. Rules: 9110-017 to 9110-020, 9110-022, 9112-011, 9113-052 to 9113-054, 9113-091,
+/// agree, except where their syntax differs. Rules: 9110-017 to 9110-020, 9110-022, 9113-054, 9113-091,
 /// 9112-083.
 pub async fn bytes(lab: &mut Lab) -> Findings {
     let swept: Vec<u8> = (0..=0x2f)
