@@ -12,6 +12,9 @@ import sys
 import time
 
 HERE = pathlib.Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "recordings"))
+import browsers  # noqa: E402
+
 OWN, BIN, COURSER, SITE = (os.environ[name] for name in ("OWN", "BIN", "COURSER", "SITE"))
 ROOT, CERTIFICATE, KEY = (os.environ[name] for name in ("ROOT", "CERTIFICATE", "KEY"))
 results = []
@@ -49,9 +52,9 @@ def launch(command, port):
     raise RuntimeError(f"{command[0]} does not listen")
 
 
-def serve(*arguments):
+def serve(*arguments, port=None):
     """Starts `courser serve` and returns its port."""
-    port = free_port()
+    port = port or free_port()
     command = [COURSER, "serve", "--listen", f"127.0.0.1:{port}", "--cert", CERTIFICATE]
     launch([*command, "--key", KEY, *arguments], port)
     return port
@@ -363,6 +366,49 @@ def nghttp_client():
     return "passed"
 
 
+# Browsers: page.html does what pages do.
+
+
+def browser(start, is_http3):
+    node = program("NODE", "node")
+    if not node:
+        return "SKIPPED: no node"
+    results = pathlib.Path(OWN, "results")
+    results.write_text("")
+    to = free_port()
+    launch([node, f"{HERE}/node.mjs", "page", str(to), str(results)], to)
+    edge = serve("--proxy", f"http://127.0.0.1:{to}")
+    proxy = started[-1]
+    running = start(f"https://localhost:{edge}/", edge if is_http3 else None, CERTIFICATE, ROOT)
+    if running is None:
+        return "SKIPPED: not installed"
+    try:
+        first = result(results, 0)
+        proxy.terminate()
+        proxy.wait(60)
+        # Long enough for the page to notice: it asks ten times a second.
+        time.sleep(2)
+        serve("--proxy", f"http://127.0.0.1:{to}", port=edge)
+        second = result(results, 1)
+    finally:
+        running.stop()
+    protocols = first.pop("protocols")
+    wanted = {"objects": 300, "upload": 5_000_000, "events": "1,2,3", "socket": "hello"}
+    expect("what the page did", first, wanted | {"seek": f"206 10 {4_000_000 % 251}"})
+    expect("protocols", protocols, "h3" if is_http3 else "h2")
+    expect("after a restart", second, {"restarted": True})
+    return f"passed: {running.version}"
+
+
+def result(results, number):
+    for _ in range(900):
+        lines = results.read_text().splitlines()
+        if len(lines) > number:
+            return json.loads(lines[number])
+        time.sleep(0.1)
+    raise RuntimeError(f"the page has not made report {number + 1}")
+
+
 # Reverse proxies in front of `courser serve DIR`, over TLS.
 
 
@@ -540,6 +586,10 @@ def cases():
     for name in CLIENTS:
         for version in "12":
             yield f"client {name} HTTP/{version}", lambda n=name, v=version: client(n, v)
+    for name, start in (("chromium", browsers.chromium), ("firefox", browsers.firefox)):
+        for is_http3 in (False, True):
+            version = "3" if is_http3 else "2"
+            yield f"browser {name} HTTP/{version}", lambda s=start, h=is_http3: browser(s, h)
     yield "client nghttp", nghttp_client
     yield "client and upstream grpcio", grpc_both
     for name in FRONTS:

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::hpack::{Decoder, encode};
+use crate::hpack::{Decoder, encode, is_permitted};
 use crate::message::{Content, Ending, Field, Request, Response, field};
 use crate::seen::{End, Framing, Seen};
 use crate::wire::Wire;
@@ -212,8 +212,8 @@ impl Connection {
     /// Sends the preface of a client.
     pub async fn client(wire: Wire) -> Self {
         let mut connection = Self::over(wire);
-        // HEADER_TABLE_SIZE 0 and ENABLE_PUSH 0.
-        let settings = [0, 1, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0];
+        // ENABLE_PUSH 0.
+        let settings = [0, 2, 0, 0, 0, 0];
         let first = Frame::new(SETTINGS, 0, 0, settings).encode();
         connection.wire.send(&[PREFACE, &first].concat()).await;
         connection
@@ -353,7 +353,8 @@ impl Connection {
         let Some(block) = self.block.take() else {
             return;
         };
-        let Some(fields) = self.decoder.decode(&block.bytes) else {
+        let fields = self.decoder.decode(&block.bytes);
+        let Some(fields) = fields.filter(|fields| is_permitted(fields)) else {
             self.is_malformed = true;
             return;
         };

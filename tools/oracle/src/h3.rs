@@ -9,7 +9,7 @@ use courser_quic::{
 };
 
 use crate::PATIENCE;
-use crate::hpack::{decode_qpack, encode_qpack};
+use crate::hpack::{decode_qpack, encode_qpack, is_permitted};
 use crate::message::{Content, Ending, Field, Request, field};
 use crate::seen::{End, Seen};
 
@@ -205,7 +205,7 @@ fn parse(bytes: &[u8], end: End) -> Seen {
         };
         match kind {
             DATA => content.extend_from_slice(payload),
-            HEADERS => match decode_qpack(payload) {
+            HEADERS => match decode_qpack(payload).filter(|fields| is_permitted(fields)) {
                 Some(fields) => sections.push(fields),
                 None => end = End::Malformed,
             },

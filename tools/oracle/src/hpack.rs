@@ -21,6 +21,23 @@ fn write_integer(first: u8, bits: u8, mut value: usize, to: &mut Vec<u8>) {
     to.push(u8::try_from(value).expect("below 128"));
 }
 
+/// Returns true if HTTP/2 and HTTP/3 permit these fields: names in lower case, and none that concern a connection (RFC 9113 §8.2,
+/// RFC 9114 §4.2).
+pub(crate) fn is_permitted(fields: &[Field]) -> bool {
+    const OF_CONNECTIONS: [&[u8]; 5] = [
+        b"connection",
+        b"keep-alive",
+        b"proxy-connection",
+        b"transfer-encoding",
+        b"upgrade",
+    ];
+    fields.iter().all(|(name, value)| {
+        !name.iter().any(u8::is_ascii_uppercase)
+            && !OF_CONNECTIONS.contains(&&name[..])
+            && (name != b"te" || value == b"trailers")
+    })
+}
+
 /// Returns a field block of literals without indexing (RFC 7541 §6.2.2).
 pub(crate) fn encode(fields: &[Field]) -> Vec<u8> {
     let mut block = Vec::new();

@@ -9,7 +9,7 @@ const METHODS: &[&str] = &[
     "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "QUERY", "X",
 ];
 
-/// Sends each method with each kind of content. Rules: 9110-028, 9112-052, 9112-057, 9110-071, 9112-084.
+/// Sends each method with each kind of content. Rules: 9110-028, 9110-071, 9112-056, 9112-057, 9112-084, 9113-055.
 pub async fn content(lab: &mut Lab) -> Findings {
     let mut findings = Findings::over(Pair::all());
     let pieces = || vec![b"one".to_vec(), b"two".to_vec()];

@@ -18,7 +18,7 @@ enum Fate {
 use Fate::{Gone, OfTheConnection, Passes};
 
 /// The fields of requests. Rules: 9110-011, 9110-047, 9110-121, 9110-117, 9110-137, 9110-183, 9110-185, 9111-001 to 9111-006,
-/// 9113-056, 7239-001, 7239-010, 8470-009.
+/// 9113-051, 9113-056, 7239-001, 7239-010, 8470-009.
 const REQUEST_FIELDS: &[(&str, &str, Fate)] = &[
     ("accept", "text/html;q=0.9, */*", Passes),
     ("accept-encoding", "gzip, br;q=0.5", Passes),

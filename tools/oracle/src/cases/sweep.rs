@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::lab::{Findings, Lab, Pair};
 use crate::message::{Request, Response, Version};
+use crate::seen::End;
 use crate::upstream::{Script, UpstreamVersion};
 
 /// What came of a byte.
@@ -37,7 +38,7 @@ const PLACES: [Place; 7] = [
 ];
 
 /// Sends each kind of byte in method, path, query, name and value. A request passes unchanged or is refused, and the versions
-/// agree, except where their syntax differs. Rules: 9110-017 to 9110-020, 9110-022, 9112-011, 9113-052 to 9113-054, 9113-091,
+/// agree, except where their syntax differs. Rules: 9110-017 to 9110-020, 9110-022, 9113-054, 9113-091,
 /// 9112-083.
 pub async fn bytes(lab: &mut Lab) -> Findings {
     let swept: Vec<u8> = (0..=0x2f)
@@ -50,6 +51,10 @@ pub async fn bytes(lab: &mut Lab) -> Findings {
             for byte in &swept {
                 let mut outcomes = BTreeMap::new();
                 for version in Version::ALL {
+                    if matches!(place, Place::Path | Place::Query) && *byte == b'#' {
+                        // A fragment, which is no part of a target.
+                        continue;
+                    }
                     if is_syntax(version, place, *byte) {
                         continue;
                     }
@@ -109,8 +114,13 @@ async fn outcome(lab: &mut Lab, pair: Pair, place: Place, byte: u8) -> Outcome {
     let seen = match answered.forwarded() {
         Ok(seen) => seen,
         Err(_) => {
+            // A stream error may be treated as a connection error (RFC 9113 §5.4.1).
+            let is_closed = answered.upstream.is_empty()
+                && pair.client == Version::Http2
+                && answered.answer.end == End::Closed(PROTOCOL_ERROR);
             return match answered.refusal() {
                 Ok(_) => Outcome::Refused,
+                Err(_) if is_closed => Outcome::Refused,
                 Err(what) => Outcome::Wrong(what),
             };
         }
@@ -130,6 +140,9 @@ async fn outcome(lab: &mut Lab, pair: Pair, place: Place, byte: u8) -> Outcome {
         _ => Outcome::Wrong(format!("arrived as\n{seen}")),
     }
 }
+
+/// The code of HTTP/2 for malformed requests.
+const PROTOCOL_ERROR: u64 = 1;
 
 fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
@@ -162,11 +175,14 @@ fn judge(
             _ => &[Outcome::Unchanged, Outcome::Refused],
         },
         Place::Path | Place::Query => match byte {
-            0..=b' ' | 0x7f | b'#' => &[Outcome::Refused],
+            0..=b' ' | 0x7f => &[Outcome::Refused],
             _ if byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/?%".contains(&byte) => {
                 &[Outcome::Unchanged]
             }
-            b'!'..=b'~' if place == Place::Query => &[Outcome::Unchanged],
+            // No URI has these three, but all others pass in a query.
+            b'!'..=b'~' if place == Place::Query && !b"\"<>".contains(&byte) => {
+                &[Outcome::Unchanged]
+            }
             _ => &[Outcome::Unchanged, Outcome::Refused],
         },
     };
