@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use courser_http3_tokio::{HttpService, hooks};
 use http::header::{ALT_SVC, CONTENT_LENGTH};
-use http::{Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode, Version};
 use http_body::{Frame, SizeHint};
 use pin_project_lite::pin_project;
 
@@ -143,13 +143,18 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
         let held = self.held.clone();
         let mut service = self.service.clone();
         let limit = settings.handler_timeout;
+        let is_bare = request.method() == Method::HEAD && request.version() == Version::HTTP_2;
         Box::pin(async move {
             let answer = async {
                 std::future::poll_fn(|cx| service.poll_ready(cx))
                     .await
                     .map_err(Into::into)?;
                 let response = service.call(request).await.map_err(Into::into)?;
-                Ok::<_, BoxError>(without_forbidden_content(response))
+                let mut response = without_forbidden_content(response);
+                if is_bare {
+                    take_content(&mut response);
+                }
+                Ok::<_, BoxError>(response)
             };
             let mut response = match limit {
                 None => answer.await?,
@@ -191,6 +196,21 @@ fn without_forbidden_content<B>(mut response: Response<B>) -> Response<Option<B>
         response.headers_mut().remove(CONTENT_LENGTH);
     }
     response.map(|body| (!forbids).then_some(body))
+}
+
+/// Removes the content of a response to HEAD and keeps its length, which hyper does over HTTP/1.1 only (RFC 9110
+/// §9.3.2).
+fn take_content<B: http_body::Body>(response: &mut Response<Option<B>>) {
+    let Some(body) = response.body_mut().take() else {
+        return;
+    };
+    let length = body.size_hint().exact();
+    if let Some(length) = length
+        && !response.headers().contains_key(CONTENT_LENGTH)
+        && response.status() != StatusCode::NOT_MODIFIED
+    {
+        response.headers_mut().insert(CONTENT_LENGTH, length.into());
+    }
 }
 
 /// Returns a response without content.
