@@ -25,7 +25,6 @@ const LAYERS: &[(u8, &[&str])] = &[
             "interop",
             "load",
             "measure",
-            "oracle",
             "perf",
             "quinn",
             "services",

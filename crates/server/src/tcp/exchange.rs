@@ -129,8 +129,7 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
             Ok(request) => request,
             Err(status) => {
                 return Box::pin(async move {
-                    let counted = |body| Paced::unlimited(Counted { body, in_flight });
-                    Ok(empty(status).map(counted))
+                    Ok(empty(status).map(|body| paced(body, in_flight, None)))
                 });
             }
         };
@@ -174,14 +173,21 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
             {
                 response.headers_mut().insert(ALT_SVC, alt_svc.value(port));
             }
-            Ok(response.map(|body| {
-                let counted = Counted { body, in_flight };
-                match held {
-                    Some(held) => held.pace(counted),
-                    None => Paced::unlimited(counted),
-                }
-            }))
+            Ok(response.map(|body| paced(body, in_flight, held)))
         })
+    }
+}
+
+/// Counts a body until hyper has taken it, and limits what waits to be sent over HTTP/2.
+fn paced<B: http_body::Body>(
+    body: Option<B>,
+    in_flight: InFlight,
+    held: Option<HeldContent>,
+) -> Paced<Counted<B>> {
+    let counted = Counted { body, in_flight };
+    match held {
+        Some(held) => held.pace(counted),
+        None => Paced::unlimited(counted),
     }
 }
 
