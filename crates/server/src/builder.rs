@@ -418,7 +418,7 @@ impl Server {
     ///
     /// Each connection has one request and lasts at most 10 seconds, or
     /// [`Limits::header_read_timeout`] if that is shorter. With
-    /// [`Acme::http01`](super::Acme::http01), challenges are answered here. The service does not see the requests.
+    /// `Acme::http01`, challenges are answered here. The service does not see the requests.
     ///
     /// ```
     /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; pub use courser_http3_tokio as h3; }

@@ -17,7 +17,7 @@ pub enum Event {
     CertificateReplaced,
     /// A new certificate cannot be used. The server keeps the previous one.
     CertificateKept(ConfigError),
-    /// New handshakes use a certificate from ACME ([`Certificates::acme`](super::Certificates::acme)).
+    /// New handshakes use a certificate from ACME (`Certificates::acme`, feature `acme`).
     CertificateObtained {
         /// The names for which it is valid.
         names: Vec<String>,

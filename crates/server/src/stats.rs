@@ -76,7 +76,7 @@ pub struct ServerStats {
     pub listeners: Vec<ListenerStats>,
 }
 
-/// The progress of an ACME client ([`Certificates::acme`](super::Certificates::acme)).
+/// The progress of an ACME client (`Certificates::acme`, feature `acme`).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct AcmeStats {
