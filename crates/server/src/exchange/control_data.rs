@@ -53,6 +53,9 @@ pub(crate) fn port<B>(request: &Request<B>) -> Option<u16> {
 /// Returns the status of the response for a request that must not be processed.
 pub(crate) fn normalize<B>(request: &mut Request<B>) -> Result<(), StatusCode> {
     check_target(request)?;
+    if request.uri().scheme() == Some(&Scheme::HTTP) {
+        replace_scheme(request)?;
+    }
     match placement(request)? {
         HostPlacement::InPlace => {}
         HostPlacement::ToUri => move_host_to_uri(request)?,
@@ -121,8 +124,10 @@ fn check_target<B>(request: &Request<B>) -> Result<(), StatusCode> {
         let has_authority = uri.authority().is_some();
         return has_authority.then_some(()).ok_or(StatusCode::BAD_REQUEST);
     }
-    // RFC 9110 §7.4, §15.5.20: every connection of this server is secured.
-    if uri.scheme().is_some_and(|scheme| *scheme != Scheme::HTTPS) {
+    // Every connection of this server is secured, so it serves https only (RFC 9110 §7.4, §15.5.20). Gateways that
+    // receive plain HTTP keep its scheme over HTTP/2, Envoy by default, and mean this server all the same.
+    let is_served = |scheme: &Scheme| [Scheme::HTTPS, Scheme::HTTP].contains(scheme);
+    if !uri.scheme().is_none_or(is_served) {
         return Err(StatusCode::MISDIRECTED_REQUEST);
     }
     // The target of a tunnel with another method has no path. An absolute URI may have an empty one, which `http`
@@ -240,6 +245,19 @@ fn port_number(digits: &[u8]) -> Option<u16> {
             .checked_add(u16::from(digit - b'0'))?;
     }
     Some(number)
+}
+
+/// Gives a request the scheme of its connection.
+fn replace_scheme<B>(request: &mut Request<B>) -> Result<(), StatusCode> {
+    let mut parts = std::mem::take(request.uri_mut()).into_parts();
+    if parts.authority.is_none() {
+        // The host is in a field, and is moved to the URI with the scheme.
+        parts.scheme = None;
+    } else {
+        parts.scheme = Some(Scheme::HTTPS);
+    }
+    *request.uri_mut() = Uri::from_parts(parts).map_err(|_| StatusCode::BAD_REQUEST)?;
+    Ok(())
 }
 
 /// Moves the host of a request over HTTP/2 or HTTP/3, whose URI is absolute there, from its `host` field.

@@ -186,10 +186,12 @@ async fn unusual_requests_are_processed() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn long_targets_are_accepted_and_longer_ones_are_414() {
     let running = echoing();
-    for (len, expected) in [(8_000, 200), (40_000, 200), (65_600, 414)] {
+    // A target that does not arrive at once fills the buffer before its end is known.
+    for (len, expected) in [(8_000, &[200][..]), (40_000, &[200]), (65_600, &[414, 431])] {
         let request = closing(&format!("GET /{} HTTP/1.1\r\n\r\n", "a".repeat(len)));
         let response = over_http1(&running, request.as_bytes()).await;
-        assert_eq!(status_of(&response), Some(expected), "{len}");
+        let status = status_of(&response).expect("a status");
+        assert!(expected.contains(&status), "{len}: {status}");
     }
 }
 

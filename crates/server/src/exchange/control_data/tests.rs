@@ -54,7 +54,9 @@ fn http1_requests_have_one_host_field_and_an_origin_form() {
     ] {
         assert_eq!(over("GET", uri, hosts), Err(400), "{uri} {hosts:?}");
     }
-    assert_eq!(over("GET", "http://a.test/", &["a.test"]), Err(421));
+    assert_eq!(over("GET", "ftp://a.test/", &["a.test"]), Err(421));
+    let plain = over("GET", "http://a.test/x", &["a.test"]);
+    assert_eq!(plain, kept("/x", "a.test"));
 }
 
 #[test]
@@ -86,7 +88,9 @@ fn later_versions_have_the_host_in_the_uri() {
         ] {
             assert_eq!(over("GET", uri, hosts), Err(400), "{uri} {hosts:?}");
         }
-        assert_eq!(over("GET", "http://a.test/", &[]), Err(421));
+        assert_eq!(over("GET", "ftp://a.test/", &[]), Err(421));
+        let plain = over("GET", "http://a.test/x", &[]);
+        assert_eq!(plain, Ok(("https://a.test/x".to_owned(), None)));
     }
 }
 
