@@ -60,6 +60,11 @@ impl Failure {
             reason.push_str(name);
             reason.push(')');
         }
+        // The text goes to logs and to the status page, and the ACME server chooses its length.
+        if let Some((end, _)) = reason.char_indices().nth(MAX_REASON) {
+            reason.truncate(end);
+            reason.push_str(" ...");
+        }
         Self {
             kind: match name {
                 "serverInternal" | "badNonce" => Kind::Uncounted,
@@ -76,6 +81,9 @@ impl Failure {
         Self::new(Kind::Uncounted, reason.to_string())
     }
 }
+
+/// The longest explanation of an ACME server that is repeated, in characters (limit K408).
+const MAX_REASON: usize = 1000;
 
 /// Returns what an operator can do about a problem with this name (RFC 8555 §6.7).
 fn remedy(name: &str) -> Option<&'static str> {
@@ -172,6 +180,16 @@ mod tests {
         ] {
             assert!(text.contains(part), "{text}");
         }
+    }
+
+    #[test]
+    fn long_explanations_are_cut() {
+        let text = |len| Failure::of_problem(&problem("", &"ä".repeat(len)), None).to_string();
+        let prefix = "the ACME server refused: ".chars().count();
+        assert!(!text(MAX_REASON - prefix - 5).contains("..."));
+        let cut = text(1_000_000);
+        assert_eq!(cut.chars().count(), MAX_REASON + 4);
+        assert!(cut.ends_with(" ..."), "{cut}");
     }
 
     #[test]
