@@ -239,7 +239,7 @@ fn background(reload: Reload, admin: Option<OpenAdmin>) -> Vec<JoinHandle<()>> {
     };
     let mut tasks = vec![
         tokio::spawn(on_second_signal(handle.clone())),
-        tokio::spawn(on_upgrades(handle.clone(), admin, as_json)),
+        tokio::spawn(upgrade::on_signals(handle.clone(), admin, as_json)),
         handle.keep_running("the handler of SIGHUP", reloading),
         handle.keep_running("the watch over address lists", watching),
         handle.keep_running("the release of memory", releasing),
@@ -447,52 +447,6 @@ impl Reload {
             }
             notify("READY=1");
         }
-    }
-}
-
-/// Starts the program again on SIGUSR2, and drains this process once the new one serves.
-#[cfg(target_os = "linux")]
-async fn on_upgrades(handle: ServerHandle, admin: Option<OpenAdmin>, as_json: bool) {
-    use tokio::signal::unix::{SignalKind, signal};
-    let Ok(mut signals) = signal(SignalKind::user_defined2()) else {
-        return;
-    };
-    while signals.recv().await.is_some() {
-        let socket = admin.as_ref().map(|admin| admin.socket.try_clone());
-        let upgraded = match socket.transpose() {
-            Ok(socket) => upgrade::upgrade(&handle, socket).await,
-            Err(error) => Err(error),
-        };
-        match upgraded {
-            Ok(process) => {
-                notify(&format!("MAINPID={process}"));
-                print_upgrade(process, as_json);
-                // The new process answers there.
-                if let Some(admin) = &admin {
-                    admin.task.abort();
-                }
-                return handle.retire();
-            }
-            Err(error) => messages::warning(as_json)(&format!(
-                "the new process does not serve: {error}; this one continues"
-            )),
-        }
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-async fn on_upgrades(_: ServerHandle, admin: Option<OpenAdmin>, _: bool) {
-    // The endpoints go on.
-    if let Some(OpenAdmin { socket, task, .. }) = admin {
-        drop((socket, task));
-    }
-}
-
-#[cfg(target_os = "linux")]
-fn print_upgrade(process: u32, as_json: bool) {
-    match as_json {
-        true => messages::line(json!({"event": "upgraded", "process": process}).to_string()),
-        false => messages::note(format!("process {process} serves new clients from now on")),
     }
 }
 

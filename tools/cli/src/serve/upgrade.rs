@@ -19,6 +19,11 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
 use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::notify::notify;
+use super::{OpenAdmin, messages};
 
 /// The listening sockets that a process inherits.
 #[derive(Debug, Default)]
@@ -70,11 +75,54 @@ impl Inherited {
     }
 }
 
+/// Starts the program again on SIGUSR2, and drains this process once the new one serves. The signal is handled from
+/// this call on, before the future is polled: without a handler it ends the process.
+pub(super) fn on_signals(
+    handle: ServerHandle,
+    admin: Option<OpenAdmin>,
+    as_json: bool,
+) -> impl Future<Output = ()> + Send {
+    let signals = signal(SignalKind::user_defined2());
+    async move {
+        let Ok(mut signals) = signals else {
+            return;
+        };
+        while signals.recv().await.is_some() {
+            let socket = admin.as_ref().map(|admin| admin.socket.try_clone());
+            let upgraded = match socket.transpose() {
+                Ok(socket) => upgrade(&handle, socket).await,
+                Err(error) => Err(error),
+            };
+            match upgraded {
+                Ok(process) => {
+                    notify(&format!("MAINPID={process}"));
+                    print(process, as_json);
+                    // The new process answers there.
+                    if let Some(admin) = &admin {
+                        admin.task.abort();
+                    }
+                    return handle.retire();
+                }
+                Err(error) => messages::warning(as_json)(&format!(
+                    "the new process does not serve: {error}; this one continues"
+                )),
+            }
+        }
+    }
+}
+
+fn print(process: u32, as_json: bool) {
+    match as_json {
+        true => messages::line(json!({"event": "upgraded", "process": process}).to_string()),
+        false => messages::note(format!("process {process} serves new clients from now on")),
+    }
+}
+
 /// Starts the program again and hands the sockets over to it. Returns the ID of the process once it serves.
 ///
 /// # Errors
 /// Returns the reason for which the new process does not serve. This process then continues.
-pub(super) async fn upgrade(handle: &ServerHandle, admin: Option<TcpListener>) -> io::Result<u32> {
+async fn upgrade(handle: &ServerHandle, admin: Option<TcpListener>) -> io::Result<u32> {
     let (ours, theirs) = socketpair(
         AddressFamily::UNIX,
         SocketType::SEQPACKET,

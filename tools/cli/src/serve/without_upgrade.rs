@@ -3,7 +3,9 @@
 use std::io;
 use std::net::TcpListener;
 
-use courser::server::ListeningSockets;
+use courser::server::{ListeningSockets, ServerHandle};
+
+use super::OpenAdmin;
 
 /// The listening sockets that a process inherits: none.
 #[derive(Debug, Default)]
@@ -18,6 +20,13 @@ impl Inherited {
     }
 
     pub(super) fn on_serving(&mut self) {}
+}
+
+pub(super) async fn on_signals(_: ServerHandle, admin: Option<OpenAdmin>, _: bool) {
+    // The endpoints go on.
+    if let Some(OpenAdmin { socket, task, .. }) = admin {
+        drop((socket, task));
+    }
 }
 
 pub(super) fn notify(_: &str) {}
