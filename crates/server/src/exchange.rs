@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use courser_http3_tokio as h3;
-use courser_http3_tokio::hooks::{self, Admission};
+use courser_http3_tokio::hooks::Admission;
 use http::header::{CONTENT_TYPE, TE};
 use http::{Method, Request, StatusCode, Version};
 
@@ -29,8 +29,6 @@ use crate::tally::{InFlight, Open};
 #[derive(Debug)]
 pub(super) struct RequestSettings {
     open: Arc<Open>,
-    /// True if requests get an `Interim` that sends nothing, until their connection replaces it. HTTP/3 adds one itself.
-    adds_interim: bool,
     /// Largest number of fields in the header section of a request, which HTTP/2 does not limit itself.
     max_fields: u32,
     body_rate: Option<BodyRate>,
@@ -45,7 +43,6 @@ impl RequestSettings {
     pub(super) fn new(open: Arc<Open>, limits: &Limits) -> Self {
         Self {
             open,
-            adds_interim: false,
             max_fields: limits.max_header_fields,
             body_rate: limits.body_rate,
             handler_timeout: limits.handler_timeout,
@@ -63,14 +60,6 @@ impl RequestSettings {
     pub(super) fn over_quic(self, early_requests: Option<TooEarly>) -> Self {
         Self {
             early_requests,
-            ..self
-        }
-    }
-
-    /// Adds an `Interim` that sends nothing to requests of HTTP/2 and HTTP/1.1, which some of them keep.
-    pub(super) fn over_tcp(self, adds_interim: bool) -> Self {
-        Self {
-            adds_interim,
             ..self
         }
     }
@@ -135,11 +124,8 @@ impl RequestSettings {
     fn prepare(&self, request: Request<Body>) -> Request<Body> {
         let pace = self.body_rate.and_then(|rate| pace(&request, rate));
         let mut request = request.map(|body| body.with_pace(pace));
-        let extensions = request.extensions_mut();
-        extensions.insert(self.open.record.peer.clone());
-        if self.adds_interim {
-            extensions.insert(hooks::unsupported_interim());
-        }
+        let peer = self.open.record.peer.clone();
+        request.extensions_mut().insert(peer);
         request
     }
 }

@@ -62,6 +62,7 @@ mod listen;
 mod peer;
 mod phase;
 mod quic;
+mod rare;
 mod redirect;
 mod run;
 mod signal;

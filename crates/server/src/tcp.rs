@@ -48,6 +48,7 @@ use crate::limits::shares::Shares;
 use crate::limits::uploads::{UploadMemory, UploadWindow};
 use crate::peer::{Addresses, Peer, Protocol, TlsFacts};
 use crate::phase::{Part, Phase};
+use crate::rare::Rare;
 use crate::site::Site;
 use crate::tally::{Open, Record};
 
@@ -175,15 +176,15 @@ fn end(
     part: Part,
     blocked: impl Future<Output = ()> + Send + 'static,
     holder: Arc<Holder>,
-) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+) -> Rare<dyn Future<Output = ()> + Send> {
     let cut = part.will_reach(Phase::Cut);
-    Box::pin(async move {
+    Rare::new(Box::pin(async move {
         tokio::select! {
             () = cut => {}
             () = blocked => {}
             () = holder.closing() => {}
         }
-    })
+    }))
 }
 
 /// Returns true if an error concerns only one connection, which ended before it was accepted.
@@ -276,10 +277,8 @@ fn serve_secured<S: HttpService<Body>>(
         stream.get_ref().1.server_name(),
         open.record.peer.local_address(),
     );
-    let settings = RequestSettings::new(open.clone(), &site.limits)
-        .over_tcp(site.sends_interim)
-        .only(names);
-    let exchange = Exchange::new(service, settings, alt_svc);
+    let settings = RequestSettings::new(open.clone(), &site.limits).only(names);
+    let exchange = Exchange::new(service, settings, alt_svc).adding_interim(site.sends_interim);
     match open.record.peer.protocol() {
         Protocol::Http2 => serve_http2(*stream, exchange, &context, open, part),
         _ => serve_http1(*stream, exchange, &context, open, part),
@@ -316,7 +315,7 @@ fn serve_http1<S: HttpService<Body>>(
         let causes = &site.tally.causes;
         tokio::select! {
             () = run(connection.as_mut(), send, end, idle, part, causes) => {}
-            () = record.shed() => {}
+            () = Rare::new(Box::pin(record.shed())) => {}
         }
     })
 }
@@ -366,6 +365,7 @@ fn serve_http2<S: HttpService<Body>>(
         };
         let end = |it: Pin<&mut _>| hyper::server::conn::http2::Connection::graceful_shutdown(it);
         let stalled = stalled(|| gatherer.credit(), &record, &context.site.limits);
+        let stalled = Rare::new(Box::pin(stalled));
         let serving = async {
             let causes = &context.site.tally.causes;
             run(connection.as_mut(), send, end, idle, part, causes).await;
@@ -374,7 +374,7 @@ fn serve_http2<S: HttpService<Body>>(
         tokio::select! {
             () = serving => {}
             () = stalled => {}
-            () = record.shed() => {}
+            () = Rare::new(Box::pin(record.shed())) => {}
         }
     })
 }
@@ -489,6 +489,12 @@ async fn run<C>(
     C: Future<Output = Result<(), hyper::Error>>,
 {
     let mut cut = part.clone().will_reach(Phase::Cut);
+    let ending = Rare::new(Box::pin(async move {
+        tokio::select! {
+            () = idle => {}
+            () = part.reached(Phase::Draining) => {}
+        }
+    }));
     let drive = |connection: Pin<&mut C>, cx: &mut Context<'_>| {
         let polled = connection.poll(cx).map(|ended| {
             // Other errors of clients need no report.
@@ -501,8 +507,7 @@ async fn run<C>(
     };
     tokio::select! {
         () = poll_fn(|cx| drive(connection.as_mut(), cx)) => return,
-        () = idle => {}
-        () = part.reached(Phase::Draining) => {}
+        () = ending => {}
     }
     end(connection.as_mut());
     tokio::select! {

@@ -22,26 +22,31 @@ impl Tags {
     }
 
     /// Returns the field line of a stream, encoded as a literal without indexing (RFC 7541 §6.2.2).
-    fn encode(&self, stream: u32) -> Vec<u8> {
-        let value = format!("{}{stream:08x}", self.0);
-        let mut line = vec![0, NAME.len() as u8];
-        line.extend_from_slice(NAME.as_bytes());
-        line.push(value.len() as u8);
-        line.extend_from_slice(value.as_bytes());
+    fn encode(&self, stream: u32) -> [u8; TAG_LEN] {
+        let mut line = [0; TAG_LEN];
+        line[1] = NAME.len() as u8;
+        let (name, value) = line[2..].split_at_mut(NAME.len());
+        name.copy_from_slice(NAME.as_bytes());
+        value[0] = 24;
+        value[1..17].copy_from_slice(self.0.as_bytes());
+        for (index, digit) in value[17..].iter_mut().enumerate() {
+            let nibble = stream >> (28 - 4 * index) & 0xf;
+            *digit = b"0123456789abcdef"[nibble as usize];
+        }
         line
     }
 
     /// Removes the tag from the fields of a request and returns its stream ID. Field blocks that are padded or longer
     /// than a frame have none.
     pub(crate) fn take(&self, headers: &mut HeaderMap) -> Option<u32> {
-        let name = HeaderName::from_static(NAME);
-        let values = headers.get_all(&name).iter();
+        const TAG: HeaderName = HeaderName::from_static(NAME);
+        let values = headers.get_all(TAG).iter();
         let mut streams = values.filter_map(|value| {
             let digits = value.to_str().ok()?.strip_prefix(&*self.0)?;
             u32::from_str_radix(digits, 16).ok()
         });
         let stream = streams.next_back();
-        headers.remove(&name);
+        headers.remove(TAG);
         stream
     }
 }
@@ -56,7 +61,7 @@ pub(crate) struct Tagger {
     tags: Tags,
     /// Bytes with tags that hyper has not read yet.
     pub(super) waiting: Vec<u8>,
-    /// The first bytes of an incomplete frame header.
+    /// The first bytes of an incomplete frame header. Keeps its memory.
     header: Vec<u8>,
     /// Number of bytes to pass on unchanged: the preface, or the rest of a frame.
     left: usize,
@@ -71,7 +76,7 @@ impl Tagger {
         Self {
             tags,
             waiting: Vec::new(),
-            header: Vec::new(),
+            header: Vec::with_capacity(HEADER_LEN),
             left: PREFACE_LEN,
             tagged: None,
             newest: 0,
@@ -80,6 +85,8 @@ impl Tagger {
 
     /// Adds received bytes to `waiting`, except the first bytes of a frame header.
     pub(super) fn push(&mut self, mut bytes: &[u8]) {
+        // Once instead of part by part.
+        self.waiting.reserve(bytes.len() + TAG_LEN);
         loop {
             let passed = self.left.min(bytes.len());
             self.waiting.extend_from_slice(&bytes[..passed]);
@@ -103,7 +110,7 @@ impl Tagger {
     }
 
     fn on_header(&mut self) {
-        let mut header = std::mem::take(&mut self.header);
+        let header = &mut self.header;
         let len =
             usize::from(header[0]) << 16 | usize::from(header[1]) << 8 | usize::from(header[2]);
         let (kind, flags) = (header[3], header[4]);
@@ -118,7 +125,7 @@ impl Tagger {
                 self.tagged = Some(stream);
             }
         }
-        self.waiting.extend_from_slice(&header);
+        self.waiting.append(header);
     }
 }
 

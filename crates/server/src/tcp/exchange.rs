@@ -32,6 +32,8 @@ pub(super) struct Exchange<S> {
     refusing: Option<Refusing>,
     /// Set if the client of an HTTP/1.1 connection uses another version.
     version: Option<UnsupportedVersion>,
+    /// True if each request gets an `Interim`, which some services keep.
+    adds_interim: bool,
     /// The interim responses of the connection, if services can send them.
     interim: Option<Arc<dyn InterimSource>>,
 }
@@ -49,6 +51,7 @@ impl<S> Exchange<S> {
             held: None,
             refusing: None,
             version: None,
+            adds_interim: false,
             interim: None,
         }
     }
@@ -57,6 +60,14 @@ impl<S> Exchange<S> {
     pub(super) fn refusing_version(self, version: UnsupportedVersion) -> Self {
         Self {
             version: Some(version),
+            ..self
+        }
+    }
+
+    /// Adds an `Interim` to each request. It sends nothing if the connection or its client supports none.
+    pub(super) fn adding_interim(self, adds_interim: bool) -> Self {
+        Self {
+            adds_interim,
             ..self
         }
     }
@@ -95,6 +106,7 @@ impl<S: Clone> Clone for Exchange<S> {
             held: self.held.clone(),
             refusing: self.refusing.clone(),
             version: self.version.clone(),
+            adds_interim: self.adds_interim,
             interim: self.interim.clone(),
         }
     }
@@ -133,8 +145,9 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
                 });
             }
         };
-        if let Some(interim) = &interim {
-            let sink = hooks::interim_to(interim.clone());
+        if self.adds_interim {
+            let sink = interim.clone().map(|it| hooks::interim_to(it));
+            let sink = sink.unwrap_or_else(hooks::unsupported_interim);
             request.extensions_mut().insert(sink);
         }
         let alt_svc = self.alt_svc.clone();

@@ -214,10 +214,13 @@ impl InterimQueue {
 
     /// Takes the waiting responses. The task of `cx` is woken when there are others.
     fn take(&self, cx: &Context<'_>) -> Vec<u8> {
-        let waker = Some(cx.waker().clone());
         let mut state = self.0.lock();
-        let previous = std::mem::replace(&mut state.connection, waker);
         let waiting = std::mem::take(&mut state.waiting);
+        let known = state.connection.as_ref();
+        if known.is_some_and(|known| known.will_wake(cx.waker())) {
+            return waiting;
+        }
+        let previous = state.connection.replace(cx.waker().clone());
         drop(state);
         // Dropped without the lock, because wakers are foreign code.
         drop(previous);

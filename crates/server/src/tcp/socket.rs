@@ -15,6 +15,7 @@ use crate::limits::buffers::{BLOCKED, ReadBuffers};
 use crate::limits::holders::Holder;
 use crate::limits::read_monitor::ReaderPace;
 use crate::limits::shares::Share;
+use crate::rare::Rare;
 use crate::tally::{Open, Tally, Traffic};
 
 mod plain_http;
@@ -30,7 +31,7 @@ pub(crate) struct Socket {
     stream: TcpStream,
     tally: Arc<Tally>,
     traffic: Arc<Traffic>,
-    cut: Pin<Box<dyn Future<Output = ()> + Send>>,
+    cut: Rare<dyn Future<Output = ()> + Send>,
     is_cut: bool,
     pace: ReaderPace,
     /// The time since which the peer reads nothing, and its limit.
@@ -50,7 +51,7 @@ impl Socket {
     pub(crate) fn new(
         stream: TcpStream,
         tally: Arc<Tally>,
-        cut: Pin<Box<dyn Future<Output = ()> + Send>>,
+        cut: Rare<dyn Future<Output = ()> + Send>,
         pace: ReaderPace,
         share: Share,
         buffers: ReadBuffers,
@@ -97,7 +98,7 @@ impl Socket {
 
     /// Returns an error once the server aborts its connections or blocks the address.
     fn check_cut(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
-        self.is_cut = self.is_cut || self.cut.as_mut().poll(cx).is_ready();
+        self.is_cut = self.is_cut || Pin::new(&mut self.cut).poll(cx).is_ready();
         if self.is_cut {
             return Err(io::Error::new(
                 io::ErrorKind::ConnectionAborted,

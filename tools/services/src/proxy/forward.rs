@@ -50,7 +50,12 @@ pub(super) fn prepare_request(parts: &mut Parts, outgoing: Outgoing<'_>) {
         .iter()
         .flat_map(tokens)
         .any(|token| token.eq_ignore_ascii_case(b"trailers"));
-    remove(headers, |name| fields::of_request(name, keeps_underscores));
+    // Servers expect Host before all other fields (RFC 9110 §7.2), where most clients send it already.
+    let is_in_place = host_field.is_some() && headers.keys().next() == Some(&HOST);
+    remove(headers, |name| match is_in_place && name == HOST {
+        true => FieldAction::Adjust,
+        false => fields::of_request(name, keeps_underscores),
+    });
     if headers.contains_key(TRAILER) {
         framing::filter_announced(headers, keeps_underscores);
     }
@@ -95,11 +100,14 @@ pub(super) fn prepare_request(parts: &mut Parts, outgoing: Outgoing<'_>) {
     }
     headers.append(VIA, hops::via(parts.version));
     if let Some(host) = host_field {
-        insert_first(headers, HOST, host);
+        match is_in_place {
+            true => drop(headers.insert(HOST, host)),
+            false => insert_first(headers, HOST, host),
+        }
     }
 }
 
-/// Inserts a field that the map lacks before all others, as servers expect Host (RFC 9110 §7.2).
+/// Inserts a field that the map lacks before all others.
 ///
 /// A map moves its last entry to the place of one that is removed, so the first one makes room.
 fn insert_first(headers: &mut HeaderMap, name: HeaderName, value: HeaderValue) {

@@ -47,9 +47,10 @@ impl InterimSender {
     }
 
     /// Takes the interim responses to a request over HTTP/1.1.
-    pub(super) fn receive<B>(self, request: &mut Request<B>) {
+    pub(super) fn receive<B>(&self, request: &mut Request<B>) {
+        let sender = Self(self.0.clone());
         hyper::ext::on_informational(request, move |interim| {
-            self.add(interim.status(), interim.version(), interim.headers());
+            sender.add(interim.status(), interim.version(), interim.headers());
         });
     }
 

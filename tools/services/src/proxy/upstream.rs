@@ -151,17 +151,14 @@ impl<C: Dial> Upstream<C> {
     /// Dropping the future closes the connection over HTTP/1.1 and resets the stream over HTTP/2.
     pub(super) async fn send(
         &self,
-        mut request: Request<Body>,
+        request: Request<Body>,
         permit: Permit,
         interim: Option<InterimSender>,
         facts: &mut UpstreamFacts,
     ) -> Result<Response<Content<C>>, Failure> {
         match &self.connections {
             Connections::Http1(pool) => {
-                if let Some(interim) = interim {
-                    interim.receive(&mut request);
-                }
-                let response = pool.send(request, permit, facts).await?;
+                let response = pool.send(request, permit, interim, facts).await?;
                 Ok(response.map(Content::Http1))
             }
             // Boxed, because its state is large, and it would enlarge each request over HTTP/1.1.

@@ -8,6 +8,7 @@ use crate::limits::holders::Holders;
 use crate::limits::read_monitor::{Arrears, ReadRate};
 use crate::limits::shares::Shares;
 use crate::phase::{Phase, Phases};
+use crate::rare::Rare;
 
 /// Sets no limits for the peer.
 const UNLIMITED: ReaderPace = ReaderPace {
@@ -27,7 +28,7 @@ async fn pair_with(phases: &Phases, pace: ReaderPace) -> (Socket, TcpStream) {
     let shares = Shares::new(&Limits::default());
     let share = shares.take(address.ip(), true).expect("a free share");
     let (stream, _) = accepted.expect("a connection");
-    let cut = phases.part().will_reach(Phase::Cut);
+    let cut = Rare::new(phases.part().will_reach(Phase::Cut));
     let holders = Holders::of_budget(1 << 30);
     let holder = holders.open(address.ip(), CONNECTION).expect("room");
     let buffers = ReadBuffers::new(holder, 65_536);

@@ -21,6 +21,7 @@ use super::socket::ConnectionFacts;
 use crate::body::Body;
 use crate::proxy::facts::UpstreamFacts;
 use crate::proxy::failure::Failure;
+use crate::proxy::interim::InterimSender;
 
 /// The HTTP/1.1 connections to one server.
 ///
@@ -63,6 +64,7 @@ impl<C: Dial> Pool<C> {
         self: &Arc<Self>,
         mut request: Request<Body>,
         permit: Permit,
+        interim: Option<InterimSender>,
         facts: &mut UpstreamFacts,
     ) -> Result<Response<Http1Content<Lease<C>>>, Failure> {
         // The server may close an idle connection at any time.
@@ -85,6 +87,9 @@ impl<C: Dial> Pool<C> {
             };
             facts.connecting = Some(connecting);
             let copy = if is_fresh { None } else { repetition(&request) };
+            if let Some(interim) = &interim {
+                interim.receive(&mut request);
+            }
             let received = connection.facts.received();
             let mut failure = match connection.sender.try_send_request(request).await {
                 Ok(response) => return Ok(self.lend(connection, permit, response)),
@@ -216,7 +221,6 @@ fn repetition(request: &Request<Body>) -> Option<Request<Body>> {
     copy.method_mut().clone_from(request.method());
     copy.uri_mut().clone_from(request.uri());
     copy.headers_mut().clone_from(request.headers());
-    copy.extensions_mut().clone_from(request.extensions());
     Some(copy)
 }
 

@@ -64,9 +64,17 @@ async fn send(
     pool: &Arc<Pool<HttpConnector>>,
     request: Request<Body>,
 ) -> Result<Response<Http1Content<Lease<HttpConnector>>>, Failure> {
+    send_with(pool, request, None).await
+}
+
+async fn send_with(
+    pool: &Arc<Pool<HttpConnector>>,
+    request: Request<Body>,
+    interim: Option<InterimSender>,
+) -> Result<Response<Http1Content<Lease<HttpConnector>>>, Failure> {
     let admission = Arc::new(Admission::new(1, 1, Duration::ZERO));
     let permit = admission.admit(None).await.expect("the first request");
-    pool.send(request, permit, &mut UpstreamFacts::default())
+    pool.send(request, permit, interim, &mut UpstreamFacts::default())
         .await
 }
 
@@ -182,6 +190,20 @@ async fn request_is_not_repeated_after_the_first_byte_of_a_response() {
     assert_eq!(late, Ok(Cause::UpstreamClosed));
     let connections = [(); 3].map(|()| answered.try_recv().ok());
     assert_eq!(connections, [Some(0), Some(0), None]);
+}
+
+#[tokio::test]
+async fn interim_responses_to_a_repeated_request_arrive() {
+    const HINTED: &str =
+        "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+    let (address, _answered) = server(&[HINTED, NOTHING]).await;
+    let pool = pool(address);
+    drop(ask(&pool).await.into_body().collect().await);
+    settle(&pool, SendRequest::is_ready).await;
+    let (sender, arrived) = InterimSender::for_tests();
+    let response = send_with(&pool, request(Body::empty()), Some(sender)).await;
+    assert_eq!(response.expect("repeated").status(), StatusCode::OK);
+    assert_eq!(arrived(), [103]);
 }
 
 /// The connection of a request that has just ended is taken, although it needs a moment.
