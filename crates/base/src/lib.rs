@@ -6,6 +6,7 @@
 
 mod address;
 mod ecn;
+mod fair_shares;
 pub mod foreign;
 mod four_tuple;
 mod lock;
@@ -20,6 +21,7 @@ mod unreachable;
 
 pub use address::{ScopedIp, canonical, is_same_host, with_port};
 pub use ecn::{Ecn, EcnCounts};
+pub use fair_shares::{FairShares, Place, Unit};
 pub use four_tuple::FourTuple;
 pub use lock::{Held, Mutex, RwLock};
 pub use pace::Pace;

@@ -532,6 +532,21 @@ fn encode_files(out: &mut Out<'_, '_>, stats: &files::Stats) -> std::fmt::Result
         "Requests for files refused because file descriptors or memory ran out",
         stats.exhausted,
     )?;
+    out.counter(
+        "files_busy",
+        "Requests for files refused or aborted because no thread that may wait for a disk became free in time",
+        stats.busy,
+    )?;
+    out.gauge(
+        "files_threads",
+        "Threads that wait for a disk or compress a file",
+        to_f64(stats.threads as u64),
+    )?;
+    out.gauge(
+        "files_waiting",
+        "Requests that wait for a thread that may wait for a disk",
+        to_f64(stats.waiting as u64),
+    )?;
     out.gauge(
         "files_memory_bytes",
         "Memory held by cached files",

@@ -26,6 +26,8 @@ mod redirect;
 mod refused;
 mod slow;
 mod sources;
+#[cfg(feature = "files")]
+mod stalled_disk;
 mod tasks;
 
 use std::future::Future;
