@@ -1,4 +1,4 @@
-//! The types on which every courser crate builds: time, rates, sides, ECN, addresses, range sets, locks, files
+//! The types on which every courser crate builds: time, rates, sides, ECN, addresses, shares, range sets, locks, files
 //! that are replaced as a whole, and values of users.
 //!
 //! A type belongs here if at least two crates need it. Nothing in this crate reads a clock or a

@@ -166,7 +166,7 @@ impl Builder {
     /// many as are left. Default: none, and clients have no shares.
     ///
     /// A server of courser adds the client to each request:
-    /// `.client(|it| it.get::<Peer>().map(Peer::current_address))`.
+    /// `.client(|it| it.get::<Peer>().map(Peer::address))`.
     pub fn client(
         mut self,
         client: impl Fn(&Extensions) -> Option<SocketAddr> + Send + Sync + 'static,

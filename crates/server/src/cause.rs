@@ -71,6 +71,8 @@ causes! {
     UnsupportedExpectation "unsupported_expectation" "The expectation of the request is not supported."
     UnsupportedUpgrade "unsupported_upgrade" "The upstream server cannot switch to another protocol."
     Loop "loop" "The request has passed through this proxy before."
+    Redirected "redirected" "The client was led from plain HTTP to https."
+    AcmeChallenge "acme_challenge" "The request was a challenge of an ACME server."
     Overloaded "overloaded" "The memory for requests in progress is in use."
     DiskBusy "disk_busy" "All threads that may wait for a disk are in use, or the client's share of them."
     FileUnsettled "file_unsettled" "The file did not stop changing."
@@ -146,6 +148,7 @@ impl Cause {
             StatusCode::REQUEST_TIMEOUT => Self::HeaderTimeout,
             StatusCode::PAYLOAD_TOO_LARGE => Self::ContentTooLarge,
             StatusCode::SERVICE_UNAVAILABLE => Self::Overloaded,
+            StatusCode::NOT_IMPLEMENTED => Self::UnsupportedCoding,
             _ => Self::InvalidRequest,
         }
     }

@@ -14,9 +14,11 @@ use std::sync::atomic::{
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
 
+use courser::server::OwnResponse;
 use courser_base::Mutex;
 
 use crate::exchange::{Details, Exchange};
+use crate::request_id::RequestId;
 
 /// The format of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -164,6 +166,16 @@ impl AccessLog {
     /// Returns true if lines include the ID of the request.
     pub(crate) fn has_request_ids(&self) -> bool {
         self.format == LogFormat::Json
+    }
+
+    /// Queues the line of a request that the server answered itself
+    /// ([`on_own_response`](courser::server::Server::on_own_response)).
+    pub fn record_own(&self, response: &OwnResponse<'_>) {
+        let mut details = Details::of_own(response);
+        if self.has_request_ids() {
+            details.request_id = Some(RequestId::next());
+        }
+        self.record(&Exchange::of_own(response), &details);
     }
 
     /// Queues the line of a request.

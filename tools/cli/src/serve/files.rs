@@ -24,7 +24,7 @@ pub(super) fn open(
         .compress(compress)
         .memory(arguments.cache_size.unwrap_or_else(default_cache_size))
         .threads(threads())
-        .client(|extensions| extensions.get().map(Peer::current_address))
+        .client(|extensions| extensions.get().map(Peer::address))
         .on_exhausted(|error| {
             messages::note(format!(
                 "cannot open files: {error}; clients get 503 (raise the limit: ulimit -n 65536)"

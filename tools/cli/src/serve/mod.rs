@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use courser::observe;
-use courser::server::{Bound, Event, Server, ServerHandle, shutdown_signal};
+use courser::server::{Bound, Cause, Event, OwnResponse, Server, ServerHandle, shutdown_signal};
 use courser::telemetry::{SinkFactory, Tee};
 use courser_measure::{Watch, printable};
 use courser_services::admin::{self, Admin, Observer};
@@ -85,14 +85,15 @@ async fn run(plan: Plan) -> Result<(), Failure> {
     let connections = observe::Metrics::new();
     let observer = Observer::new();
     let mut inherited = inherit()?;
+    let (log, writer) = open_log(log, as_json)?.unzip();
     let server = server
         .inherit(std::mem::take(&mut inherited.sockets))
-        .on_event(move |event| print_event(event, as_json));
+        .on_event(move |event| print_event(event, as_json))
+        .on_own_response(on_own_response(log.clone(), as_json));
     // Only the admin endpoints report what is counted.
     let counts = admin.as_ref().map(|_| (&connections, &observer));
     let bound = bind(server, sinks(traces, counts))?;
     let handle = bound.handle();
-    let (log, writer) = open_log(log, as_json)?.unzip();
     let metrics = admin
         .as_ref()
         .map(|_| metrics(&handle, &connections, log.as_ref(), &site));
@@ -186,6 +187,24 @@ fn end_within(time: Duration) {
             std::thread::sleep(time);
             std::process::exit(0);
         });
+}
+
+/// Returns the listener for responses that the server makes itself, which have lines in the access log. Warns once a minute
+/// if memory is the reason.
+fn on_own_response(
+    log: Option<AccessLog>,
+    as_json: bool,
+) -> impl Fn(&OwnResponse<'_>) + Send + Sync + 'static {
+    let rarely = messages::Rarely::default();
+    let warning = messages::warning(as_json);
+    move |response| {
+        if let Some(log) = &log {
+            log.record_own(response);
+        }
+        if response.cause == Cause::Overloaded && rarely.is_due(Instant::now()) {
+            warning("requests get 503: the memory for requests in progress is in use (--memory)");
+        }
+    }
 }
 
 /// Returns the metrics of a server.

@@ -21,6 +21,7 @@ mod http2_rules;
 mod interim;
 mod limits;
 mod moves;
+mod own_responses;
 mod raw;
 mod redirect;
 mod refused;

@@ -20,7 +20,7 @@ fn stalling(ended: mpsc::Receiver<()>, stalled: Arc<AtomicUsize>) -> courser::fi
     Files::builder()
         .threads(THREADS)
         .thread_wait(Duration::from_millis(500))
-        .client(|it| it.get().map(Peer::current_address))
+        .client(|it| it.get().map(Peer::address))
         .on_folder(move |folder, _| {
             let (ended, stalled) = (ended.clone(), stalled.clone());
             async move {

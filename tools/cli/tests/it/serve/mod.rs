@@ -19,6 +19,7 @@ mod monitoring;
 mod moves;
 mod names;
 mod proxy;
+mod refused_lines;
 #[cfg(unix)]
 mod remember_paths;
 mod restart;
