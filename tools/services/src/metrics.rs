@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
-use std::time::UNIX_EPOCH;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use courser::files::{self, Files};
 use courser::server::{AcmeStats, Cause, Protocol, ProtocolStats, ServerHandle, ServerStats};
@@ -312,6 +312,13 @@ impl Server {
             let help = "Expiry of the certificate that expires first, in seconds since 1970";
             out.gauge("certificate_not_after_seconds", help, until.as_secs_f64())?;
         }
+        let now = SystemTime::now();
+        let expiring = certificates
+            .iter()
+            .filter(|it| it.expires_soon(now))
+            .count();
+        let help = "Certificates that have expired, or expire soon and were not renewed";
+        out.gauge("certificates_expiring", help, expiring as f64)?;
         // Without ACME too, so that an alarm on failures has something to watch.
         encode_acme(out, acme.unwrap_or(&AcmeStats::default()))
     }

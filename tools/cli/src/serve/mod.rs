@@ -4,6 +4,7 @@ mod acme;
 mod announce;
 pub(crate) mod args;
 mod certificates;
+mod expiry;
 mod files;
 mod flags;
 mod media_types;
@@ -19,9 +20,9 @@ mod upgrade;
 mod upgrade;
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use courser::observe;
 use courser::server::{Bound, Cause, Event, OwnResponse, Server, ServerHandle, shutdown_signal};
@@ -78,6 +79,7 @@ async fn run(plan: Plan) -> Result<(), Failure> {
         log,
         admin,
         warnings,
+        certificate_files,
         as_json,
         drain_timeout,
     } = plan;
@@ -88,7 +90,12 @@ async fn run(plan: Plan) -> Result<(), Failure> {
     let (log, writer) = open_log(log, as_json)?.unzip();
     let server = server
         .inherit(std::mem::take(&mut inherited.sockets))
-        .on_event(move |event| print_event(event, as_json))
+        .on_event(move |event| {
+            print_event(event, as_json);
+            if matches!(event, Event::CertificateReplaced) {
+                warn_of_certificates(&certificate_files, as_json);
+            }
+        })
         .on_own_response(on_own_response(log.clone(), as_json));
     // Only the admin endpoints report what is counted.
     let counts = admin.as_ref().map(|_| (&connections, &observer));
@@ -121,6 +128,7 @@ async fn run(plan: Plan) -> Result<(), Failure> {
     announce(&announcement, &warnings, as_json);
     // Programs read the address from the first line.
     let sockets = watch_sockets(handle.clone(), as_json);
+    let expiry = watch_expiry(&handle, as_json);
     let recorder = Recorder {
         log: log.clone(),
         metrics,
@@ -130,6 +138,7 @@ async fn run(plan: Plan) -> Result<(), Failure> {
     notify("READY=1");
     let drained = bound.service(service).await;
     background.iter().for_each(JoinHandle::abort);
+    expiry.abort();
     let took = drained.as_ref().map_or(drain_timeout, |it| it.took);
     end_log(log.zip(writer), drain_timeout.saturating_sub(took));
     sockets.end();
@@ -158,6 +167,26 @@ fn inherit() -> Result<Inherited, Failure> {
 fn watch_sockets(handle: ServerHandle, as_json: bool) -> Watch {
     let endpoints = move || handle.endpoints();
     Watch::begin(endpoints, &RECORDS, messages::warning(as_json))
+}
+
+/// Warns of certificates that were replaced by some that clients refuse or cannot verify.
+fn warn_of_certificates(files: &[PathBuf], as_json: bool) {
+    let warning = messages::warning(as_json);
+    let warnings = certificates::warnings(files, SystemTime::now());
+    warnings.iter().for_each(|text| warning(text));
+}
+
+/// Warns of certificates that expire, once a day.
+fn watch_expiry(handle: &ServerHandle, as_json: bool) -> JoinHandle<()> {
+    let certificates = handle.clone();
+    handle.keep_running("the watch over the expiry of certificates", move || {
+        let certificates = certificates.clone();
+        async move {
+            let certificates = || certificates.certificates();
+            expiry::watch(certificates, messages::warning(as_json)).await;
+            Ok(())
+        }
+    })
 }
 
 /// Writes the last lines of the access log in the time that is left of --drain-timeout.

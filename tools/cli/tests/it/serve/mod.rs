@@ -2,6 +2,7 @@
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod bursts;
+mod certificate_warnings;
 mod client;
 mod connection_ids;
 #[cfg(unix)]
