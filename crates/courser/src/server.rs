@@ -43,7 +43,7 @@ pub use courser_server::{Acme, DnsChange, DnsRecord};
 pub use courser_server::{
     AcmeStats, AltSvc, Body, BodyError, BodyRate, Bound, Cause, CertificateFacts, Certificates,
     ConnectionSummary, DrainProgress, Drained, EarlyData, Error, Event, Limits, ListenerStats,
-    ListeningSockets, Peer, Protocol, ProtocolStats, QuicTotals, ReadRate, Refusals, Server,
-    ServerHandle, ServerStats, Serving, ShardStats, TcpStats, Timely, TimelyFuture, TlsFacts,
-    TooEarly, TooSlow, authority, certificate, serve, shutdown_signal,
+    ListeningSockets, OwnResponse, Peer, Protocol, ProtocolStats, QuicTotals, ReadRate, Refusals,
+    Server, ServerHandle, ServerStats, Serving, ShardStats, TcpStats, Timely, TimelyFuture,
+    TlsFacts, TooEarly, TooSlow, authority, certificate, serve, shutdown_signal,
 };

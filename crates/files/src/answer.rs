@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::SystemTime;
 
-use http::Response;
+use http::{Extensions, Response};
 
 use crate::age::{self, Clock, Moment};
 use crate::body::Body;
@@ -26,6 +26,7 @@ use crate::respond::{Content, not_acceptable, respond, with_slash};
 use crate::root::Root;
 use crate::serve_error::{Blocking, Effort, ServeError};
 use crate::stats::Counters;
+use crate::threads::{ThreadShare, Threads};
 use crate::watch::{Watched, Watcher};
 
 /// The state that all clones of a service share.
@@ -36,6 +37,7 @@ pub(crate) struct OpenFolder {
     pub(crate) memory: Memory,
     pub(crate) counters: Counters,
     pub(crate) clock: Clock,
+    pub(crate) threads: Arc<Threads>,
     /// The [`Moment`] of the last call of the listener for an exhausted system.
     pub(crate) last_notice: AtomicU64,
     /// The generation of the root whose folders are watched.
@@ -57,11 +59,17 @@ impl OpenFolder {
             counters: Counters::default(),
             last_notice: AtomicU64::default(),
             clock: Clock::start(),
+            threads: Threads::new(settings.threads, settings.thread_wait),
             generation: AtomicU64::new(0),
             watcher: Watcher::new().filter(|_| settings.memory > 0),
             root: Arc::new(root),
             settings,
         }
+    }
+
+    /// Returns the share of the threads of the client of a request with these extensions.
+    pub(crate) fn share_of(&self, extensions: &Extensions) -> ThreadShare {
+        self.threads.share_of(self.settings.client_of(extensions))
     }
 
     /// Responds to a request.
@@ -212,7 +220,9 @@ impl OpenFolder {
             !lookup.should_cache && !is_compressed && len <= buffers::SIZE as u64;
         if len > self.memory.largest() || !unsettled.is_zero() || is_sent_directly {
             self.counters.on_miss();
-            return send(request, &representation, &source, effort).map(Answer::Response);
+            let share = self.share_of(request.extensions);
+            let sent = send(request, &representation, &source, effort, &share);
+            return sent.map(Answer::Response);
         }
         let content = source.read_whole(effort.blocking)?;
         let cached = CachedFile::new(representation, content, effort.blocking)?;
@@ -362,6 +372,7 @@ fn send(
     representation: &Representation,
     source: &Source,
     effort: Effort,
+    share: &ThreadShare,
 ) -> Result<Response<Body>, ServeError> {
     let (len, coding) = (source.version().len(), representation.compressed);
     let is_plain = coding == Coding::Identity;
@@ -369,7 +380,7 @@ fn send(
     respond(request, headers, representation.modified, len, |content| {
         let begin = |part: Range<u64>| {
             let (offset, left) = (part.start, part.end - part.start);
-            Reader::begin(source.clone(), offset, left, effort)
+            Reader::begin(source.clone(), offset, left, effort, share)
         };
         Ok(match content {
             Content::One(part) if is_plain => Body::file(begin(part)?),

@@ -77,6 +77,14 @@ impl Body {
         Self::of(Content::Multipart(Box::new(parts)))
     }
 
+    /// Reads the rest of the content with other threads, as if nothing of it were in memory.
+    #[cfg(test)]
+    pub(crate) fn read_with_threads(&mut self) {
+        if let Content::File(reader) = &mut self.content {
+            reader.read_with_threads();
+        }
+    }
+
     const fn of(content: Content) -> Self {
         Self {
             content,

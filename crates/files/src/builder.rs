@@ -2,14 +2,18 @@
 
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
-use http::{HeaderValue, Request, Response};
+use courser_base::ScopedIp;
+use http::{Extensions, HeaderValue, Request, Response};
 
 use crate::body::Body;
 use crate::folder::Folder;
 use crate::kind::Types;
+use crate::threads::{DEFAULT_THREADS, DEFAULT_WAIT};
 
 /// A handler of requests for folders without an `index.html`. Receives the folder and the request.
 pub type FolderHandler = Arc<
@@ -20,6 +24,9 @@ pub type FolderHandler = Arc<
 
 /// A listener that is called when the system is out of file descriptors or memory.
 pub(crate) type ExhaustionListener = Arc<dyn Fn(&io::Error) + Send + Sync>;
+
+/// A function that finds the address of the client of a request.
+type ClientOf = Arc<dyn Fn(&Extensions) -> Option<SocketAddr> + Send + Sync>;
 
 /// Settings of a [`Files`](crate::Files) service.
 ///
@@ -43,6 +50,9 @@ pub struct Builder {
     pub(crate) types: Types,
     pub(crate) on_folder: Option<FolderHandler>,
     pub(crate) on_exhausted: Option<ExhaustionListener>,
+    pub(crate) threads: usize,
+    pub(crate) thread_wait: Duration,
+    client: Option<ClientOf>,
 }
 
 impl Default for Builder {
@@ -57,6 +67,9 @@ impl Default for Builder {
             types: Types::default(),
             on_folder: None,
             on_exhausted: None,
+            threads: DEFAULT_THREADS,
+            thread_wait: DEFAULT_WAIT,
+            client: None,
         }
     }
 }
@@ -132,6 +145,41 @@ impl Builder {
         self.on_exhausted = Some(Arc::new(listener));
         self
     }
+
+    /// Sets how many threads may wait for disks or compress files at the same time. The default is 384, three quarters of
+    /// the threads that tokio has for blocking calls. It must be smaller if the runtime has fewer
+    /// ([`max_blocking_threads`](tokio::runtime::Builder::max_blocking_threads)).
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// Sets how long a request waits for a thread. The response is then 503 (Service Unavailable) with `Retry-After`. The
+    /// default is 10 s. The content of a response that has begun waits six times as long.
+    pub fn thread_wait(mut self, longest: Duration) -> Self {
+        self.thread_wait = longest;
+        self
+    }
+
+    /// Sets the function that finds the address of the client in the extensions of a request. Each address, network, site
+    /// and allocation of addresses then has a share of the [threads](Self::threads): an address may occupy three times as
+    /// many as are left. Default: none, and clients have no shares.
+    ///
+    /// A server of courser adds the client to each request:
+    /// `.client(|it| it.get::<Peer>().map(Peer::address))`.
+    pub fn client(
+        mut self,
+        client: impl Fn(&Extensions) -> Option<SocketAddr> + Send + Sync + 'static,
+    ) -> Self {
+        self.client = Some(Arc::new(client));
+        self
+    }
+
+    /// Returns the client of a request with these extensions, if it is known.
+    pub(crate) fn client_of(&self, extensions: &Extensions) -> Option<ScopedIp> {
+        let client = self.client.as_ref()?;
+        client(extensions).map(ScopedIp::of)
+    }
 }
 
 impl fmt::Debug for Builder {
@@ -143,6 +191,8 @@ impl fmt::Debug for Builder {
             .field("compress", &self.compress)
             .field("memory", &self.memory)
             .field("prefix", &self.prefix)
+            .field("threads", &self.threads)
+            .field("thread_wait", &self.thread_wait)
             .finish_non_exhaustive()
     }
 }

@@ -1,6 +1,7 @@
 //! The content of files: whole in memory, or read while it is sent.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::fs::File;
 use std::hash::BuildHasher as _;
 use std::io;
@@ -16,6 +17,8 @@ use crate::buffers::{self, Buffer};
 use crate::disk::Reading;
 use crate::root::Opened;
 use crate::serve_error::{Blocking, Effort, ServeError};
+use crate::threads::ThreadShare;
+use crate::unavailable::Unavailable;
 use crate::version::Version;
 
 /// A file that is open for reading, and its state when it was found.
@@ -192,7 +195,18 @@ pub(crate) struct Reader {
     last: PieceEnd,
     /// Pieces that were read but not returned yet.
     ahead: VecDeque<Bytes>,
-    pending: Option<tokio::task::JoinHandle<Result<VecDeque<Bytes>, ServeError>>>,
+    pending: Option<ReadAhead>,
+    /// The client's share of the threads that may wait.
+    share: ThreadShare,
+}
+
+/// Pieces that a thread reads.
+struct ReadAhead(Pin<Box<dyn Future<Output = Result<VecDeque<Bytes>, ServeError>> + Send>>);
+
+impl fmt::Debug for ReadAhead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ReadAhead")
+    }
 }
 
 impl Reader {
@@ -208,6 +222,7 @@ impl Reader {
         offset: u64,
         left: u64,
         effort: Effort,
+        share: &ThreadShare,
     ) -> Result<Self, ServeError> {
         let first = match left {
             0 => Ok(None),
@@ -236,7 +251,15 @@ impl Reader {
             last: PieceEnd::of(&[], offset),
             ahead: first?.into_iter().collect(),
             pending: None,
+            share: share.clone(),
         })
+    }
+
+    /// Reads the rest with other threads, as if nothing of it were in memory.
+    #[cfg(test)]
+    pub(crate) fn read_with_threads(&mut self) {
+        self.ahead.clear();
+        self.begin_ahead();
     }
 
     /// Returns the number of bytes still to be returned.
@@ -280,6 +303,7 @@ impl Reader {
                 self.left = 0;
                 Poll::Ready(Some(Err(match error {
                     ServeError::Failed(error) | ServeError::Exhausted(error) => error,
+                    ServeError::Busy => io::Error::other(Unavailable::Busy),
                     _ => io::Error::other("the file cannot be read"),
                 })))
             }
@@ -305,15 +329,24 @@ impl Reader {
         Poll::Ready(self.source.check(&self.last).map(|()| chunk))
     }
 
-    fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<Result<Bytes, ServeError>> {
-        let pending = self.pending.get_or_insert_with(|| {
+    /// Begins to read on a thread that may wait, unless one reads already.
+    fn begin_ahead(&mut self) -> &mut ReadAhead {
+        self.pending.get_or_insert_with(|| {
             let (source, most) = (self.source.clone(), self.next);
             let (offset, left) = (self.offset, self.left);
-            tokio::task::spawn_blocking(move || source.read_ahead(offset, left, most))
-        });
-        let read = ready!(Pin::new(pending).poll(cx));
+            let share = self.share.clone();
+            ReadAhead(Box::pin(async move {
+                let read = move || source.read_ahead(offset, left, most);
+                share.run_for_content(read).await?
+            }))
+        })
+    }
+
+    fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<Result<Bytes, ServeError>> {
+        let pending = self.begin_ahead();
+        let read = ready!(pending.0.as_mut().poll(cx));
         self.pending = None;
-        self.ahead = read.map_err(|error| ServeError::Failed(error.into()))??;
+        self.ahead = read?;
         Poll::Ready(self.ahead.pop_front().ok_or_else(changed))
     }
 }

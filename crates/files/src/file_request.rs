@@ -1,6 +1,6 @@
 //! The parsed parts of a request for a file.
 
-use http::{HeaderMap, Method, Request, Uri};
+use http::{Extensions, HeaderMap, Method, Request, Uri};
 
 use crate::coding::{Accepted, Coding, Ranking};
 use crate::{conditions, range};
@@ -10,6 +10,7 @@ use crate::{conditions, range};
 pub(crate) struct FileRequest<'a> {
     pub(crate) uri: &'a Uri,
     pub(crate) headers: &'a HeaderMap,
+    pub(crate) extensions: &'a Extensions,
     pub(crate) is_head: bool,
     pub(crate) has_conditions: bool,
     /// True if the request asks for a part of the content. Parts are never compressed here, because they
@@ -30,6 +31,7 @@ impl<'a> FileRequest<'a> {
         Some(Self {
             uri: request.uri(),
             headers,
+            extensions: request.extensions(),
             is_head,
             has_conditions,
             wants_part: has_conditions && !is_head && range::is_usable(headers),

@@ -13,6 +13,8 @@ use crate::find::FoundFolder;
 use crate::path;
 use crate::root::{Kind, Root};
 use crate::serve_error::Blocking;
+use crate::threads::ThreadShare;
+use crate::unavailable::Unavailable;
 
 /// A folder without an `index.html` that was requested.
 ///
@@ -24,6 +26,8 @@ pub struct Folder {
     dotfiles: bool,
     /// The time of the request.
     now: Moment,
+    /// The client's share of the threads that may wait.
+    share: ThreadShare,
 }
 
 /// The files and folders in a [`Folder`].
@@ -58,13 +62,34 @@ impl Entry {
 }
 
 impl Folder {
-    pub(crate) fn new(root: Arc<Root>, found: FoundFolder, dotfiles: bool, now: Moment) -> Self {
+    pub(crate) const fn new(
+        root: Arc<Root>,
+        found: FoundFolder,
+        dotfiles: bool,
+        now: Moment,
+        share: ThreadShare,
+    ) -> Self {
         Self {
             root,
             found,
             dotfiles,
             now,
+            share,
         }
+    }
+
+    /// Runs `read` on a thread that may wait for the disk, such as `|folder| folder.entries(1000)`. The thread counts
+    /// towards the client's share of the [threads](crate::Builder::threads).
+    ///
+    /// # Errors
+    /// [`Unavailable::Busy`] if no thread became free in time, and [`Unavailable::Failed`] if `read` panicked.
+    pub async fn read<R: Send + 'static>(
+        self,
+        read: impl FnOnce(&Self) -> R + Send + 'static,
+    ) -> Result<R, Unavailable> {
+        let share = self.share.clone();
+        let result = share.run(move || read(&self)).await;
+        result.map_err(|error| Unavailable::of(&error).unwrap_or(Unavailable::Failed))
     }
 
     /// Returns the path of the folder on disk.

@@ -27,6 +27,10 @@
 //! disk use another thread (`RESOLVE_CACHED` and `RWF_NOWAIT` on Linux; other systems cannot
 //! distinguish these reads and always use another thread).
 //!
+//! These threads have a [maximum](Builder::threads), of which each client has a [share](Builder::client), so that one
+//! client that requests files of a slow disk delays no other. Requests wait for a thread for a
+//! [limited time](Builder::thread_wait).
+//!
 //! # Consistency while files change
 //!
 //! - After a file was changed, replaced or removed, its old state is served for at most 10 ms. On
@@ -53,7 +57,8 @@
 //!   them: 404. On Linux the kernel enforces this (`openat2` with `RESOLVE_BENEATH`), even against
 //!   processes that change links at the same time.
 //! - Pipes, sockets and devices: 404.
-//! - Files to which the operating system denies access: 403. If it is out of file descriptors: 503.
+//! - Files to which the operating system denies access: 403. If it is out of file descriptors, or if a request waits too
+//!   long for a thread: 503 with `Retry-After`.
 
 // Displays the feature that each item requires.
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -85,6 +90,8 @@ mod root;
 mod serve_error;
 mod service;
 mod stats;
+mod threads;
+mod unavailable;
 mod version;
 #[cfg(target_os = "linux")]
 mod watch;
@@ -100,3 +107,4 @@ pub use self::builder::{Builder, FolderHandler};
 pub use self::folder::{Entries, Entry, Folder};
 pub use self::service::{Answering, Files};
 pub use self::stats::Stats;
+pub use self::unavailable::Unavailable;

@@ -16,6 +16,7 @@ use crate::file_request::FileRequest;
 use crate::multipart::Parts;
 use crate::range::Part;
 use crate::serve_error::ServeError;
+use crate::unavailable::Unavailable;
 use crate::{kind, path};
 
 /// The content of a response.
@@ -152,10 +153,21 @@ pub(crate) fn vary_by_coding(response: &mut Response<Body>) {
 
 /// Returns the response for a file that cannot be served.
 pub(crate) fn error_response(error: &ServeError) -> Response<Body> {
+    let mut response = response_to(error);
+    if let Some(reason) = Unavailable::of(error) {
+        response.extensions_mut().insert(reason);
+    }
+    response
+}
+
+fn response_to(error: &ServeError) -> Response<Body> {
     match error {
         ServeError::NotFound => plain(StatusCode::NOT_FOUND),
         ServeError::Forbidden => plain(StatusCode::FORBIDDEN),
-        ServeError::Exhausted(_) | ServeError::WouldBlock | ServeError::Unsettled(_) => {
+        ServeError::Busy
+        | ServeError::Exhausted(_)
+        | ServeError::WouldBlock
+        | ServeError::Unsettled(_) => {
             let mut response = plain(StatusCode::SERVICE_UNAVAILABLE);
             let soon = HeaderValue::from_static("1");
             response.headers_mut().insert(RETRY_AFTER, soon);

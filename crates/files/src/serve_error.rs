@@ -15,6 +15,8 @@ pub(crate) enum ServeError {
     NotFound,
     /// The operating system denies access.
     Forbidden,
+    /// No thread that may block became free in time.
+    Busy,
     /// The system has run out of file descriptors or of memory.
     Exhausted(io::Error),
     /// Another error of the file system, or a file that changed while it was sent.
@@ -54,7 +56,7 @@ fn is_no_file(error: &io::Error) -> bool {
 }
 
 /// Returns true for EMFILE and ENFILE, which have no [`io::ErrorKind`].
-fn is_out_of_descriptors(error: &io::Error) -> bool {
+pub(crate) fn is_out_of_descriptors(error: &io::Error) -> bool {
     cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24))
         || cfg!(windows) && error.raw_os_error() == Some(4)
 }

@@ -67,7 +67,8 @@ impl Files {
     /// Returns the counters of this service.
     pub fn stats(&self) -> Stats {
         let shared = &self.shared;
-        shared.counters.with_size(shared.memory.size())
+        let (size, threads) = (shared.memory.size(), shared.threads.in_use());
+        shared.counters.with_use(size, threads)
     }
 
     /// Responds to a request, and passes the response through `change`.
@@ -101,6 +102,7 @@ impl Files {
     async fn answer_later(self, request: Request<()>) -> Response<Body> {
         self.shared.counters.on_waiting();
         let mut waited = Duration::ZERO;
+        let share = self.shared.share_of(request.extensions());
         let request = Arc::new(request);
         loop {
             let effort = Effort {
@@ -112,17 +114,14 @@ impl Files {
                 Some(file_request) => shared.answer(&file_request, effort),
                 None => Ok(Answer::Response(other_method(shared_request.method()))),
             };
-            let answer = match tokio::task::spawn_blocking(attempt).await {
-                Ok(answer) => answer,
-                Err(error) => Err(ServeError::Failed(error.into())),
-            };
+            let answer = share.clone().run(attempt).await.flatten();
             let on_folder = self.shared.settings.on_folder.as_ref();
             match (answer, on_folder) {
                 (Ok(Answer::Response(response)), _) => return response,
                 (Ok(Answer::Folder(folder)), Some(on_folder)) => {
                     let shared = &self.shared;
                     let (root, dotfiles) = (shared.root.clone(), shared.settings.dotfiles);
-                    let folder = Folder::new(root, folder, dotfiles, shared.clock.now());
+                    let folder = Folder::new(root, folder, dotfiles, shared.clock.now(), share);
                     return on_folder(folder, (*request).clone()).await;
                 }
                 (Ok(Answer::Folder(_)), None) => {

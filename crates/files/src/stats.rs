@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use crate::threads::ThreadUse;
+
 /// Counters of a [`Files`](crate::Files) service since its start.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
@@ -14,6 +16,13 @@ pub struct Stats {
     pub waited: u64,
     /// Requests that failed because the system was out of file descriptors or memory.
     pub exhausted: u64,
+    /// Requests that were refused, and responses that were aborted, because no thread became free in time
+    /// ([`Builder::threads`](crate::Builder::threads)).
+    pub busy: u64,
+    /// Threads that wait for a disk or compress.
+    pub threads: usize,
+    /// Requests and responses that wait for a thread.
+    pub waiting: usize,
     /// Memory of the cached files in bytes, including their header fields and table entries.
     pub memory: u64,
     /// Number of files in memory; a file in two codings counts twice.
@@ -45,12 +54,15 @@ impl Counters {
         self.exhausted.fetch_add(1, Relaxed);
     }
 
-    pub(crate) fn with_size(&self, (memory, files): (u64, usize)) -> Stats {
+    pub(crate) fn with_use(&self, (memory, files): (u64, usize), threads: ThreadUse) -> Stats {
         Stats {
             hits: self.hits.load(Relaxed),
             misses: self.misses.load(Relaxed),
             waited: self.waited.load(Relaxed),
             exhausted: self.exhausted.load(Relaxed),
+            busy: threads.refused,
+            threads: threads.running,
+            waiting: threads.waiting,
             memory,
             files,
         }

@@ -5,6 +5,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use courser_quic::runtime::{self, Sleep};
+use http::request::Parts;
 use http::{Request, StatusCode};
 
 use super::body::Body;
@@ -23,6 +24,12 @@ pub trait Admission: Send + Sync + 'static {
         &self,
         request: Request<Body>,
     ) -> (Self::InFlight, Result<Request<Self::Body>, StatusCode>);
+
+    /// Called after a request was refused that was not passed to [`admit`](Self::admit): its header section is too large, or
+    /// its protocol is not accepted. `head` is the header section, if it was decoded. Does nothing by default.
+    fn on_refused(&self, status: StatusCode, head: Option<&Parts>) {
+        let _ = (status, head);
+    }
 
     /// Returns the time limit for the service to become ready and respond. The response to requests beyond it is
     /// `503 Service Unavailable`.

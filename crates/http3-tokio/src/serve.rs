@@ -8,7 +8,8 @@ use std::time::Duration;
 use courser_http3::{self as http3, Code};
 use courser_quic::hooks::ConnectionHooks;
 use courser_quic::{Connection, Side, runtime};
-use http::{Request, Response, StatusCode};
+use http::header::RETRY_AFTER;
+use http::{HeaderValue, Request, Response, StatusCode};
 
 use super::admission::{Admission, AdmitAll, TimeLimit};
 use super::body::Body;
@@ -271,8 +272,15 @@ where
     S: HttpService<A::Body>,
 {
     async move {
-        let Ok((mut request, mut respond)) = request.arrive().await else {
-            return;
+        let (mut request, mut respond) = match request.arrive().await {
+            Ok(arrived) => arrived,
+            Err(error) => {
+                if matches!(error, Error::Fields(_)) {
+                    let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+                    settings.admission.on_refused(status, None);
+                }
+                return;
+            }
         };
         // Boxed, because few requests need it, and the future of each would reserve memory for it.
         if request.expects_continue()
@@ -285,7 +293,10 @@ where
         if let (Some(protocol), Some(accepted)) = (request.protocol(), &settings.protocols)
             && !accepted.contains(protocol)
         {
-            return Box::pin(refuse(respond, StatusCode::NOT_IMPLEMENTED)).await;
+            let status = StatusCode::NOT_IMPLEMENTED;
+            let (head, _) = request.into_request().into_parts();
+            settings.admission.on_refused(status, Some(&head));
+            return Box::pin(refuse(respond, status)).await;
         }
         if settings.sends_interim {
             // Boxed, so that requests without it reserve no memory for it.
@@ -348,10 +359,15 @@ async fn answer_after_interim<S, A>(
     });
 }
 
-/// Responds to a request without calling its service.
+/// Responds to a request without calling its service. A client may repeat a request that the server had no memory or no
+/// time for.
 async fn refuse(respond: Respond, status: StatusCode) {
     let mut response = Response::new(Empty);
     *response.status_mut() = status;
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        let soon = HeaderValue::from_static("1");
+        response.headers_mut().insert(RETRY_AFTER, soon);
+    }
     drop(respond.send(response).await);
 }
 

@@ -23,6 +23,7 @@ use crate::events::{Event, Events};
 use crate::exchange::early_data::TooEarly;
 use crate::handover::ListeningSockets;
 use crate::limits::Limits;
+use crate::own_response::{OwnListener, OwnResponse};
 use crate::quic::settings::QuicSettings;
 use crate::quic::sinks::MakeSinks;
 use crate::tls::Settings;
@@ -77,6 +78,7 @@ where
         ready_delay: Duration::ZERO,
         deadline: DEADLINE,
         events: Events::default(),
+        own_listener: OwnListener::default(),
     }
 }
 
@@ -105,6 +107,7 @@ pub struct Server {
     pub(crate) ready_delay: Duration,
     pub(crate) deadline: Duration,
     pub(crate) events: Events,
+    pub(crate) own_listener: OwnListener,
 }
 
 impl Server {
@@ -553,6 +556,27 @@ impl Server {
     /// ```
     pub fn on_event(mut self, listener: impl Fn(&Event) + Send + Sync + 'static) -> Self {
         self.events = Events::to(listener);
+        self
+    }
+
+    /// Calls `listener` with each response that the server makes itself, without its service: for malformed requests, for
+    /// those of other hosts, when memory is short, and for plain HTTP. An access log needs it to be complete. The listener is
+    /// called on the task of the connection and must not block.
+    ///
+    /// ```
+    /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; }
+    /// # fn main() -> Result<(), courser::ConfigError> {
+    /// # let identity = courser::Identity::dev()?;
+    /// let server = courser::serve("127.0.0.1:0", identity)
+    ///     .on_own_response(|it| eprintln!("{} got {}: {}", it.client, it.status, it.cause));
+    /// # drop(server);
+    /// # Ok(()) }
+    /// ```
+    pub fn on_own_response(
+        mut self,
+        listener: impl Fn(&OwnResponse<'_>) + Send + Sync + 'static,
+    ) -> Self {
+        self.own_listener = OwnListener::to(listener);
         self
     }
 }

@@ -71,14 +71,20 @@ causes! {
     UnsupportedExpectation "unsupported_expectation" "The expectation of the request is not supported."
     UnsupportedUpgrade "unsupported_upgrade" "The upstream server cannot switch to another protocol."
     Loop "loop" "The request has passed through this proxy before."
+    Redirected "redirected" "The client was led from plain HTTP to https."
+    AcmeChallenge "acme_challenge" "The request was a challenge of an ACME server."
     Overloaded "overloaded" "The memory for requests in progress is in use."
+    DiskBusy "disk_busy" "All threads that may wait for a disk are in use, or the client's share of them."
+    FileUnsettled "file_unsettled" "The file did not stop changing."
+    FileFailed "file_failed" "The file could not be read."
+    OutOfMemory "out_of_memory" "The system has run out of memory."
     HandlerTimeout "handler_timeout" "The service did not respond in time."
     ContentFailed "content_failed" "The content of the response could not be read."
     UpstreamNameNotFound "upstream_name_not_found" "The name of the upstream server was not found."
     UpstreamRefused "upstream_refused" "The upstream server refused the connection."
     UpstreamUnreachable "upstream_unreachable" "The upstream server cannot be reached."
     UpstreamConnectTimeout "upstream_connect_timeout" "The connection to the upstream server was not established in time."
-    OutOfDescriptors "out_of_descriptors" "The process has no file descriptor left for a connection to the upstream server."
+    OutOfDescriptors "out_of_descriptors" "The process has no file descriptor left."
     UpstreamBusy "upstream_busy" "All connections to the upstream server are in use, and the queue for them is full."
     UpstreamQueueTimeout "upstream_queue_timeout" "No connection to the upstream server became free in time."
     UpstreamClosed "upstream_closed" "The upstream server closed the connection before its response."
@@ -112,6 +118,7 @@ impl Cause {
                 "check that the server accepts connections and that no firewall drops packets"
             }
             Self::OutOfDescriptors => "raise the limit of open files (ulimit -n 65536)",
+            Self::DiskBusy => "look for a disk or a network file system that is slow",
             Self::UpstreamBusy | Self::UpstreamQueueTimeout => {
                 "find out why responses take long, or allow more connections"
             }
@@ -141,6 +148,7 @@ impl Cause {
             StatusCode::REQUEST_TIMEOUT => Self::HeaderTimeout,
             StatusCode::PAYLOAD_TOO_LARGE => Self::ContentTooLarge,
             StatusCode::SERVICE_UNAVAILABLE => Self::Overloaded,
+            StatusCode::NOT_IMPLEMENTED => Self::UnsupportedCoding,
             _ => Self::InvalidRequest,
         }
     }

@@ -14,6 +14,7 @@ use std::time::Duration;
 use courser_http3_tokio as h3;
 use courser_http3_tokio::hooks::Admission;
 use http::header::{CONTENT_TYPE, TE};
+use http::request::Parts;
 use http::{Method, Request, StatusCode, Version};
 
 use self::body::Body;
@@ -23,6 +24,7 @@ use crate::cause::Cause;
 use crate::limits::Limits;
 use crate::limits::pace::{BodyRate, RequiredPace};
 use crate::limits::request_memory::cost;
+use crate::own_response::OwnResponse;
 use crate::tally::{InFlight, Open};
 
 /// The settings of a connection that all its requests share.
@@ -86,15 +88,26 @@ impl RequestSettings {
         };
         let (parts, body) = request.into_parts();
         let body = body.into().of_request(&parts.headers);
+        if let Some(status) = refusal {
+            self.report(Cause::of_refusal(status), status, Some(&parts));
+            return (in_flight, Err(status));
+        }
         let request = Request::from_parts(parts, body);
-        let admitted = match refusal {
-            Some(status) => {
-                self.open.tally.causes.add(Cause::of_refusal(status));
-                Err(status)
-            }
-            None => Ok(self.prepare(request)),
-        };
-        (in_flight, admitted)
+        (in_flight, Ok(self.prepare(request)))
+    }
+
+    /// Reports a response that the server makes itself.
+    #[cold]
+    pub(crate) fn report(&self, cause: Cause, status: StatusCode, head: Option<&Parts>) {
+        let peer = &self.open.record.peer;
+        self.open.tally.own.report(&OwnResponse {
+            cause,
+            status,
+            client: peer.current_address(),
+            peer: Some(peer),
+            head,
+            first_line: &[],
+        });
     }
 
     /// Returns the status with which a request is refused, if the service must not receive it.
@@ -137,6 +150,14 @@ impl Admission for RequestSettings {
 
     fn admit(&self, request: Request<h3::Body>) -> (InFlight, Result<Request<Body>, StatusCode>) {
         self.admit_any(request)
+    }
+
+    fn on_refused(&self, status: StatusCode, head: Option<&Parts>) {
+        let cause = match status {
+            StatusCode::NOT_IMPLEMENTED => Cause::ConnectRefused,
+            status => Cause::of_refusal(status),
+        };
+        self.report(cause, status, head);
     }
 
     fn time_limit(&self) -> Option<Duration> {

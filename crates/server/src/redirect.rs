@@ -12,17 +12,21 @@ use std::time::Duration;
 use bytes::Bytes;
 use courser_quic::ConfigError;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, LOCATION};
+use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body::{Frame, SizeHint};
+use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::cause::Cause;
 use crate::certificates::Sources;
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::limits::shares::Shares;
+use crate::own_response::OwnResponse;
 use crate::phase::{Part, Phase};
 use crate::site::Site;
 use crate::tasks::{Task, keep_running};
@@ -151,11 +155,15 @@ impl Acceptor {
                 }
             };
             let (answerer, mut part) = (self.answerer.clone(), self.part.clone());
+            let log = Log {
+                site: site.clone(),
+                client: peer,
+            };
             let time = MAX_TIME.min(limits.header_read_timeout);
             tokio::spawn(async move {
                 let _share = share;
                 tokio::select! {
-                    () = serve(stream, answerer, time) => {}
+                    () = serve(stream, answerer, log, time) => {}
                     () = part.reached(Phase::Cut) => {}
                     () = tokio::time::sleep(time) => {}
                 }
@@ -192,10 +200,34 @@ fn challenges(
     Ok(None)
 }
 
+/// Reports the responses to a client.
+#[derive(Clone)]
+struct Log {
+    site: Arc<Site>,
+    client: SocketAddr,
+}
+
+impl Log {
+    fn report(&self, cause: Cause, status: StatusCode, head: Option<&Parts>) {
+        self.site.tally.own.report(&OwnResponse {
+            cause,
+            status,
+            client: self.client,
+            peer: None,
+            head,
+            first_line: &[],
+        });
+    }
+}
+
 /// Answers one request and closes the connection.
-async fn serve(stream: TcpStream, answerer: Answerer, time: Duration) {
-    let service = service_fn(move |request| {
+async fn serve(stream: TcpStream, answerer: Answerer, log: Log, time: Duration) {
+    let failed = log.clone();
+    let service = service_fn(move |request: Request<Incoming>| {
         let response = answerer.answer(&request);
+        let (head, _) = request.into_parts();
+        let status = response.status();
+        log.report(cause_of(status), status, Some(&head));
         async move { Ok::<_, Infallible>(response) }
     });
     let mut builder = hyper::server::conn::http1::Builder::new();
@@ -204,10 +236,29 @@ async fn serve(stream: TcpStream, answerer: Answerer, time: Duration) {
         .timer(TokioTimer::new())
         .header_read_timeout(time)
         .max_buf_size(BUFFER);
-    // Errors of clients need no report.
-    let _ = builder
-        .serve_connection(TokioIo::new(stream), service)
-        .await;
+    let serving = builder.serve_connection(TokioIo::new(stream), service);
+    // Other errors of clients need no report.
+    if let Err(error) = serving.await
+        && let Some(cause) = Cause::of_connection(&error)
+    {
+        match cause {
+            // The client may have sent nothing.
+            Cause::HeaderTimeout => {}
+            Cause::FieldsTooLarge => {
+                failed.report(cause, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, None);
+            }
+            _ => failed.report(cause, StatusCode::BAD_REQUEST, None),
+        }
+    }
+}
+
+/// Returns the cause of a response of [`Answerer`].
+fn cause_of(status: StatusCode) -> Cause {
+    match status {
+        StatusCode::OK => Cause::AcmeChallenge,
+        StatusCode::BAD_REQUEST => Cause::InvalidHost,
+        _ => Cause::Redirected,
+    }
 }
 
 impl Answerer {

@@ -114,7 +114,7 @@ pub(super) fn bind(mut server: Server) -> Result<Bound, Error> {
     )?;
     let site = Arc::new(Site {
         limits: server.limits,
-        tally: Arc::new(Tally::with_memory(memory)),
+        tally: Arc::new(Tally::new(memory, server.own_listener)),
         gate: Gate::new(server.address_filter),
         refused_clients: RefusedClients::new(server.events.clone()),
         resolver,

@@ -252,7 +252,7 @@ impl Tally {
             requests_too_early: self.requests_too_early.load(Relaxed),
             early_data_without_token: self.early_data_without_token.load(Relaxed),
             requests_misdirected: self.requests_misdirected.load(Relaxed),
-            requests_by_cause: self.causes.occurred(),
+            requests_by_cause: self.own.by_cause(),
             quic: self.quic_totals(),
             ..ServerStats::default()
         }

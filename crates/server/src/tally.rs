@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use courser_base::Mutex;
 use courser_quic::{Connection, ConnectionStats, EarlyData};
 
-use crate::cause::CauseCounts;
 use crate::limits::buffers::TUNNEL;
 use crate::limits::holders::{Holder, Holders};
 use crate::limits::refusals::{Counts, Refusal};
 use crate::limits::shares::Share;
+use crate::own_response::{OwnListener, OwnResponses};
 use crate::peer::{Peer, Protocol};
 
 /// Counters shared by all parts of a server.
@@ -30,8 +30,8 @@ pub(super) struct Tally {
     pub(super) requests_too_early: AtomicU64,
     pub(super) early_data_without_token: AtomicU64,
     pub(super) requests_misdirected: AtomicU64,
-    /// Requests that the service did not get.
-    pub(super) causes: CauseCounts,
+    /// Responses to requests that the service did not get.
+    pub(super) own: OwnResponses,
     next_id: AtomicU64,
     /// Numbers of requests and connections that were open when the remaining ones were aborted.
     cut: OnceLock<(u64, u64)>,
@@ -122,9 +122,10 @@ fn difference(requests: &AtomicU64, ended: &AtomicU64) -> u64 {
 }
 
 impl Tally {
-    pub(super) fn with_memory(budget: u64) -> Self {
+    pub(super) fn new(memory: u64, listener: OwnListener) -> Self {
         Self {
-            holders: Holders::of_budget(budget),
+            holders: Holders::of_budget(memory),
+            own: OwnResponses::new(listener),
             ..Self::default()
         }
     }

@@ -7,6 +7,7 @@ pub(crate) mod socket;
 
 use std::future::poll_fn;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 use courser_http3_tokio::HttpService;
 use courser_tls::rustls;
+use http::StatusCode;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
@@ -23,10 +25,10 @@ use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use self::exchange::Exchange;
-use self::http1::{Http1Stream, InterimQueue, UnsupportedVersion};
+use self::http1::{FirstRead, Http1Stream, InterimQueue};
 use self::socket::Socket;
 use crate::alt_svc::AltSvcHeader;
-use crate::cause::{Cause, CauseCounts};
+use crate::cause::Cause;
 use crate::certificates::chosen::Chooser;
 use crate::events::Event;
 use crate::exchange::RequestSettings;
@@ -46,6 +48,7 @@ use crate::limits::rate::Rate;
 use crate::limits::read_monitor::{self, ReadMonitor, Sample};
 use crate::limits::shares::Shares;
 use crate::limits::uploads::{UploadMemory, UploadWindow};
+use crate::own_response::{OwnResponse, first_line};
 use crate::peer::{Addresses, Peer, Protocol, TlsFacts};
 use crate::phase::{Part, Phase};
 use crate::rare::Rare;
@@ -236,7 +239,7 @@ async fn establish<S: HttpService<Body>>(
     let (traffic, holder) = (socket.traffic().clone(), socket.holder().clone());
     let site = &at.context.site;
     let secured = tokio::select! {
-        secured = handshake(socket, &at.context) => secured,
+        secured = handshake(socket, &at.context, addresses.peer) => secured,
         () = tokio::time::sleep(site.limits.handshake_timeout) => Err(io::ErrorKind::TimedOut.into()),
         () = holder.closing() => return None,
         // The client has sent no request yet.
@@ -293,14 +296,14 @@ fn serve_http1<S: HttpService<Body>>(
     part: Part,
 ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
     let limits = &context.site.limits;
-    let version = UnsupportedVersion::default();
+    let first = FirstRead::default();
     let interim = context.site.sends_interim.then(InterimQueue::default);
-    let exchange = exchange.refusing_version(version.clone());
+    let exchange = exchange.refusing_version(first.clone());
     let exchange = match interim.clone() {
         Some(interim) => exchange.with_interim(Arc::new(interim)),
         None => exchange,
     };
-    let stream = Http1Stream::new(stream, version, interim);
+    let stream = Http1Stream::new(stream, first.clone(), interim);
     let connection = http1_builder(limits).serve_connection(TokioIo::new(stream), exchange);
     let mut connection = Box::pin(connection.with_upgrades());
     let record = open.record.clone();
@@ -312,9 +315,9 @@ fn serve_http1<S: HttpService<Body>>(
         let end = |it: Pin<&mut _>| {
             hyper::server::conn::http1::UpgradeableConnection::graceful_shutdown(it)
         };
-        let causes = &site.tally.causes;
+        let on_error = |error: &hyper::Error| report_error(error, &first, &record, &site);
         tokio::select! {
-            () = run(connection.as_mut(), send, end, idle, part, causes) => {}
+            () = run(connection.as_mut(), send, end, idle, part, on_error) => {}
             () = Rare::new(Box::pin(record.shed())) => {}
         }
     })
@@ -367,8 +370,9 @@ fn serve_http2<S: HttpService<Body>>(
         let stalled = stalled(|| gatherer.credit(), &record, &context.site.limits);
         let stalled = Rare::new(Box::pin(stalled));
         let serving = async {
-            let causes = &context.site.tally.causes;
-            run(connection.as_mut(), send, end, idle, part, causes).await;
+            // Errors end streams or the connection, and get no response.
+            let on_error = |_: &hyper::Error| {};
+            run(connection.as_mut(), send, end, idle, part, on_error).await;
             gatherer.close_if_exhausted().await;
         };
         tokio::select! {
@@ -385,10 +389,19 @@ fn serve_http2<S: HttpService<Body>>(
 async fn handshake(
     mut socket: Socket,
     context: &TcpContext,
+    client: SocketAddr,
 ) -> io::Result<Option<Box<TlsStream<Socket>>>> {
     let plain = Box::pin(socket.answer_to_plain_http()).await?;
     if let Some(answer) = plain {
-        socket.write_all(&answer).await?;
+        context.site.tally.own.report(&OwnResponse {
+            cause: Cause::PlainHttp,
+            status: StatusCode::BAD_REQUEST,
+            client,
+            peer: None,
+            head: None,
+            first_line: first_line(&answer.request),
+        });
+        socket.write_all(&answer.response).await?;
         socket.shutdown().await?;
         let reason = "the client sent HTTP without TLS";
         return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
@@ -477,14 +490,14 @@ fn http2(
 }
 
 /// Drives a connection to its end: after its requests if the server drains, and at once if it is aborted. Calls
-/// `send` after each poll to send the bytes that were written.
+/// `send` after each poll to send the bytes that were written, and `on_error` if the connection fails.
 async fn run<C>(
     mut connection: Pin<&mut C>,
     send: impl Fn(&mut Context<'_>),
     end: impl Fn(Pin<&mut C>),
     idle: impl Future<Output = ()>,
     mut part: Part,
-    causes: &CauseCounts,
+    on_error: impl Fn(&hyper::Error),
 ) where
     C: Future<Output = Result<(), hyper::Error>>,
 {
@@ -497,9 +510,8 @@ async fn run<C>(
     }));
     let drive = |connection: Pin<&mut C>, cx: &mut Context<'_>| {
         let polled = connection.poll(cx).map(|ended| {
-            // Other errors of clients need no report.
-            if let Some(cause) = ended.err().as_ref().and_then(Cause::of_connection) {
-                causes.add(cause);
+            if let Err(error) = &ended {
+                on_error(error);
             }
         });
         send(cx);
@@ -514,6 +526,31 @@ async fn run<C>(
         () = poll_fn(|cx| drive(connection.as_mut(), cx)) => {}
         () = &mut cut => {}
     }
+}
+
+/// Reports the response of hyper to a request that it cannot parse, or that does not arrive in time.
+#[cold]
+fn report_error(error: &hyper::Error, first: &FirstRead, record: &Record, site: &Site) {
+    // Other errors of clients need no report.
+    let Some(cause) = Cause::of_connection(error) else {
+        return;
+    };
+    let status = match cause {
+        // The connection was idle.
+        Cause::HeaderTimeout if !first.is_inside_request() => return,
+        Cause::HeaderTimeout => StatusCode::REQUEST_TIMEOUT,
+        _ => first.refusal().unwrap_or(StatusCode::BAD_REQUEST),
+    };
+    // The first line belongs to another request if there were several.
+    let is_first = record.requests() == 0;
+    site.tally.own.report(&OwnResponse {
+        cause,
+        status,
+        client: record.peer.current_address(),
+        peer: Some(&record.peer),
+        head: None,
+        first_line: if is_first { first.line() } else { &[] },
+    });
 }
 
 /// Completes when responses wait for credit and the client grants none, or too little.

@@ -1,5 +1,7 @@
 //! Server sessions that wait for the ClientHello before TLS starts. RFC 9368 §2.3.
 
+use std::net::IpAddr;
+
 use courser_crypto::{
     Answer, EncryptionLevel, Exporter, HandshakeData, KeyChange, Secret, ServerTls, TlsError,
     TlsSession,
@@ -15,6 +17,7 @@ pub(crate) enum Deferred {
         server: Box<dyn ServerTls>,
         answer: Option<Answer>,
         hello: Vec<u8>,
+        client: Option<IpAddr>,
     },
     /// TLS runs. All calls are passed to its session.
     Started(Box<dyn TlsSession>),
@@ -28,6 +31,7 @@ impl Deferred {
             server: Box::new(server),
             answer: Some(answer),
             hello: Vec::new(),
+            client: None,
         }
     }
 
@@ -40,15 +44,24 @@ impl Deferred {
 }
 
 impl TlsSession for Deferred {
+    fn set_client(&mut self, address: IpAddr) {
+        match self {
+            Self::Waiting { client, .. } => *client = Some(address),
+            Self::Started(session) => session.set_client(address),
+            Self::Failed(_) => {}
+        }
+    }
+
     fn read(&mut self, level: EncryptionLevel, data: &[u8]) -> Result<(), TlsError> {
-        let (server, answer, hello) = match self {
+        let (server, answer, hello, client) = match self {
             Self::Started(session) => return session.read(level, data),
             Self::Failed(error) => return Err(error.clone()),
             Self::Waiting {
                 server,
                 answer,
                 hello,
-            } => (server, answer, hello),
+                client,
+            } => (server, answer, hello, *client),
         };
         if level != EncryptionLevel::Initial {
             return Err(TlsError::protocol_violation(format!(
@@ -67,6 +80,9 @@ impl TlsSession for Deferred {
         let (version, parameters) = answer(client_hello::transport_parameters(&hello));
         match server.start_in_version(version, parameters) {
             Ok(mut session) => {
+                if let Some(client) = client {
+                    session.set_client(client);
+                }
                 let read = session.read(level, &hello);
                 *self = Self::Started(session);
                 read

@@ -6,6 +6,7 @@
 
 use std::cell::RefCell;
 use std::mem;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use courser_base::Side;
@@ -26,6 +27,8 @@ pub(crate) struct Secrets {
     exporter: LoggedSecret,
     /// The limits that a server grants on this connection, for the store of its sessions.
     limits: Option<EarlyLimits>,
+    /// The address of the client of a server, for the store of its sessions.
+    client: Option<IpAddr>,
     /// The OCSP response that a server has stapled to its certificate (limit K187).
     ocsp_response: Option<Box<[u8]>>,
     /// The algorithm of the certificate that a client has decompressed.
@@ -39,6 +42,11 @@ impl Secrets {
             limits,
             ..Self::default()
         }
+    }
+
+    /// Sets the address of the client of a server.
+    pub(crate) const fn set_client(&mut self, client: IpAddr) {
+        self.client = Some(client);
     }
 
     /// Runs `work` and captures the secrets that rustls logs in it.
@@ -136,6 +144,11 @@ impl KeyLog for Tap {
 /// Returns the limits of the session that rustls is processing on this thread.
 pub(crate) fn current_limits() -> Option<EarlyLimits> {
     CURRENT.with_borrow(|secrets| secrets.limits)
+}
+
+/// Returns the address of the client whose session rustls is processing on this thread.
+pub(crate) fn current_client() -> Option<IpAddr> {
+    CURRENT.with_borrow(|secrets| secrets.client)
 }
 
 /// Records the OCSP response of the server for the session that rustls is processing on this thread, if it has

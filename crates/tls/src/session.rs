@@ -1,6 +1,7 @@
 //! One rustls handshake as a [`TlsSession`].
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use courser_base::Side;
@@ -156,6 +157,10 @@ impl Session {
 }
 
 impl TlsSession for Session {
+    fn set_client(&mut self, client: IpAddr) {
+        self.secrets.set_client(client);
+    }
+
     fn read(&mut self, level: EncryptionLevel, data: &[u8]) -> Result<(), TlsError> {
         if self.failure.is_none() {
             self.failure = self.try_read(level, data).err();

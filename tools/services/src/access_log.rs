@@ -14,9 +14,11 @@ use std::sync::atomic::{
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
 
+use courser::server::OwnResponse;
 use courser_base::Mutex;
 
 use crate::exchange::{Details, Exchange};
+use crate::request_id::RequestId;
 
 /// The format of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -166,6 +168,16 @@ impl AccessLog {
         self.format == LogFormat::Json
     }
 
+    /// Queues the line of a request that the server answered itself
+    /// ([`on_own_response`](courser::server::Server::on_own_response)).
+    pub fn record_own(&self, response: &OwnResponse<'_>) {
+        let mut details = Details::of_own(response);
+        if self.has_request_ids() {
+            details.request_id = Some(RequestId::next());
+        }
+        self.record(&Exchange::of_own(response), &details);
+    }
+
     /// Queues the line of a request.
     pub(crate) fn record(&self, exchange: &Exchange, details: &Details) {
         let mut line = match self.format {
@@ -280,8 +292,24 @@ impl Target {
 }
 
 fn append_to(path: &Path) -> io::Result<BufWriter<File>> {
-    let file = OpenOptions::new().append(true).create(true).open(path)?;
-    Ok(BufWriter::new(file))
+    let mut options = OpenOptions::new();
+    options.append(true).create(true);
+    // To open a pipe for writing only waits for its reader. Lines wait in it otherwise, and are dropped when it is full.
+    if is_pipe(path) {
+        options.read(true);
+    }
+    Ok(BufWriter::new(options.open(path)?))
+}
+
+#[cfg(unix)]
+fn is_pipe(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt as _;
+    std::fs::metadata(path).is_ok_and(|it| it.file_type().is_fifo())
+}
+
+#[cfg(not(unix))]
+const fn is_pipe(_: &Path) -> bool {
+    false
 }
 
 /// Writes lines until the server ends.
@@ -333,16 +361,39 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 mod tests {
     use super::*;
 
+    /// Returns the path of a new pipe, or `None` if this system has no `mkfifo`.
+    #[cfg(unix)]
+    fn pipe(name: &str) -> Option<PathBuf> {
+        let path = std::env::temp_dir().join(format!("{name}-{}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        made.is_ok_and(|status| status.success()).then_some(path)
+    }
+
+    /// Fault F131.
+    #[cfg(unix)]
+    #[test]
+    fn pipe_without_a_reader_delays_neither_the_start_nor_the_end() {
+        let Some(path) = pipe("courser-access-log-unread") else {
+            return;
+        };
+        let (log, writer) =
+            AccessLog::open(LogFormat::Common, Some(&path), |_| {}).expect("a pipe");
+        let line = "line\n".to_owned();
+        log.shared.queued.fetch_add(line.len(), Relaxed);
+        log.shared.lines.fetch_add(1, Relaxed);
+        log.queue.try_send(Order::Line(line)).expect("room");
+        log.reopen();
+        assert_eq!(log.end(&writer, Duration::from_secs(20)), 0);
+        std::fs::remove_file(&path).expect("a pipe");
+    }
+
     #[cfg(unix)]
     #[test]
     fn reader_that_stalls_does_not_delay_the_end_and_lost_lines_are_counted() {
-        let name = format!("courser-access-log-fifo-{}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        let _ = std::fs::remove_file(&path);
-        let made = std::process::Command::new("mkfifo").arg(&path).status();
-        if !made.is_ok_and(|status| status.success()) {
+        let Some(path) = pipe("courser-access-log-fifo") else {
             return;
-        }
+        };
         // Opened for both, so that opening does not wait for the other end. It is never read.
         let _both = OpenOptions::new().read(true).write(true).open(&path);
         let (log, writer) =

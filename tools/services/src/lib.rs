@@ -37,7 +37,9 @@
 //!     metrics: None,
 //! };
 //! let certificates = Certificates::pem_files(Path::new("cert.pem"), Path::new("key.pem"))?;
+//! let own = log.clone();
 //! courser::serve(("0.0.0.0", 443), certificates)
+//!     .on_own_response(move |it| own.record_own(it))
 //!     .interim_responses(true)
 //!     .service(Site::Proxy(Box::new(proxy)).into_service(false, recorder))
 //!     .await?;

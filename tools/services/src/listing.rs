@@ -66,9 +66,10 @@ pub async fn answer<B>(folder: Folder, request: &Request<B>) -> Response<Body> {
         .get(header::ACCEPT)
         .and_then(|accept| accept.to_str().ok())
         .is_some_and(wants_json);
-    let read = move || read(&folder, order);
-    let Ok(Ok(listing)) = tokio::task::spawn_blocking(read).await else {
-        return plain(StatusCode::NOT_FOUND);
+    let listing = match folder.read(move |folder| read(folder, order)).await {
+        Ok(Ok(listing)) => listing,
+        Ok(Err(_)) => return plain(StatusCode::NOT_FOUND),
+        Err(reason) => return reason.into_response(),
     };
     let mut response = if wants_json {
         let json = serde_json::to_string(&listing).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
-use std::time::UNIX_EPOCH;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use courser::files::{self, Files};
 use courser::server::{AcmeStats, Cause, Protocol, ProtocolStats, ServerHandle, ServerStats};
@@ -312,6 +312,13 @@ impl Server {
             let help = "Expiry of the certificate that expires first, in seconds since 1970";
             out.gauge("certificate_not_after_seconds", help, until.as_secs_f64())?;
         }
+        let now = SystemTime::now();
+        let expiring = certificates
+            .iter()
+            .filter(|it| it.expires_soon(now))
+            .count();
+        let help = "Certificates that have expired, or expire soon and were not renewed";
+        out.gauge("certificates_expiring", help, expiring as f64)?;
         // Without ACME too, so that an alarm on failures has something to watch.
         encode_acme(out, acme.unwrap_or(&AcmeStats::default()))
     }
@@ -531,6 +538,21 @@ fn encode_files(out: &mut Out<'_, '_>, stats: &files::Stats) -> std::fmt::Result
         "files_exhausted",
         "Requests for files refused because file descriptors or memory ran out",
         stats.exhausted,
+    )?;
+    out.counter(
+        "files_busy",
+        "Requests for files refused or aborted because no thread that may wait for a disk became free in time",
+        stats.busy,
+    )?;
+    out.gauge(
+        "files_threads",
+        "Threads that wait for a disk or compress a file",
+        to_f64(stats.threads as u64),
+    )?;
+    out.gauge(
+        "files_waiting",
+        "Requests that wait for a thread that may wait for a disk",
+        to_f64(stats.waiting as u64),
     )?;
     out.gauge(
         "files_memory_bytes",

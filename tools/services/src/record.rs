@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use courser::files::Unavailable;
 use courser::files::hooks::{self, BodyObserver};
 use courser::server::{Cause, Peer};
 use http::{Method, Request, Response, StatusCode};
@@ -85,7 +86,7 @@ impl Record {
         };
         let exchange = &mut pending.exchange;
         exchange.status = response.status();
-        exchange.cause = response.extensions().get().copied();
+        exchange.cause = cause_of(&response);
         // The body of a response to HEAD is not polled to its end.
         let is_head = exchange.method == Method::HEAD;
         exchange.is_complete = is_head || http_body::Body::is_end_stream(response.body());
@@ -129,8 +130,34 @@ impl BodyObserver for PendingRecord {
 
     fn on_error(&mut self, error: &BoxError) {
         self.exchange.is_complete = false;
-        self.exchange.cause = ContentFailure::cause_of(&**error).or(Some(Cause::ContentFailed));
+        let cause = ContentFailure::cause_of(&**error);
+        let cause = cause.or_else(|| cause_of_file(unavailable(&**error)?));
+        self.exchange.cause = cause.or(Some(Cause::ContentFailed));
     }
+}
+
+/// Returns the cause of a response that the server made itself.
+fn cause_of<B>(response: &Response<B>) -> Option<Cause> {
+    let extensions = response.extensions();
+    let of_file = || cause_of_file(*extensions.get::<Unavailable>()?);
+    extensions.get().copied().or_else(of_file)
+}
+
+fn cause_of_file(reason: Unavailable) -> Option<Cause> {
+    Some(match reason {
+        Unavailable::Busy => Cause::DiskBusy,
+        Unavailable::OutOfDescriptors => Cause::OutOfDescriptors,
+        Unavailable::OutOfMemory => Cause::OutOfMemory,
+        Unavailable::Unsettled => Cause::FileUnsettled,
+        Unavailable::Failed => Cause::FileFailed,
+        _ => return None,
+    })
+}
+
+/// Returns the reason why the content of a file ended.
+fn unavailable(error: &(dyn std::error::Error + 'static)) -> Option<Unavailable> {
+    let error = error.downcast_ref::<std::io::Error>()?;
+    error.get_ref()?.downcast_ref().copied()
 }
 
 /// Recorded if the client disconnected before there was a status, as in nginx. HTTP defines no such status.

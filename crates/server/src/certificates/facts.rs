@@ -1,6 +1,6 @@
 //! Public facts about a certificate.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use courser_tls::rustls::pki_types::CertificateDer;
 use courser_tls::rustls::sign::CertifiedKey;
@@ -52,6 +52,15 @@ impl CertificateFacts {
         }
     }
 
+    /// Returns true if the certificate has expired at this time, or is in the last fifth of its validity period and expires
+    /// within 14 days. Certificates should be renewed earlier.
+    pub fn expires_soon(&self, now: SystemTime) -> bool {
+        let lifetime = self.not_after.duration_since(self.not_before);
+        let notice = (lifetime.unwrap_or_default() / 5).min(LONGEST_NOTICE);
+        let left = self.not_after.duration_since(now);
+        left.is_ok_and(|left| left <= notice) || self.not_after < now
+    }
+
     /// The longest chain in bytes that fits into the first flight of a server with the rest of the handshake:
     /// 3600 bytes minus ServerHello, signature and headers.
     pub const FITS_FIRST_FLIGHT: usize = 3000;
@@ -70,6 +79,9 @@ impl CertificateFacts {
         })
     }
 }
+
+/// Longest time before its expiry at which a certificate should have been renewed (limit K435).
+const LONGEST_NOTICE: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 
 fn sha256(bytes: &[u8]) -> [u8; 32] {
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes);
@@ -101,6 +113,26 @@ mod tests {
         let (facts, key) = facts(&params);
         assert_eq!(facts.names, ["a.test", "192.0.2.1", "2001:db8::1"]);
         assert_eq!(facts.spki_sha256, sha256(&key.subject_public_key_info()));
+    }
+
+    /// Limit K435.
+    #[test]
+    fn certificates_expire_soon_in_the_last_fifth_of_their_lifetime() {
+        let hours = |hours: u64| Duration::from_secs(hours * 60 * 60);
+        let facts = facts(&CertificateParams::default()).0;
+        let begin = time(1_700_000_000);
+        for (lifetime, notice) in [(6 * 24, 28), (90 * 24, 14 * 24), (398 * 24, 14 * 24)] {
+            let facts = CertificateFacts {
+                not_before: begin,
+                not_after: begin + hours(lifetime),
+                ..facts.clone()
+            };
+            for (left, expected) in [(notice + 1, false), (notice, true), (0, true)] {
+                let now = facts.not_after - hours(left);
+                assert_eq!(facts.expires_soon(now), expected, "{lifetime} h, {left} h");
+            }
+            assert!(facts.expires_soon(facts.not_after + hours(1)));
+        }
     }
 
     #[test]

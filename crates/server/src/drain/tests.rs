@@ -3,6 +3,7 @@ use std::sync::Arc;
 use tokio::time::Instant as Clock;
 
 use super::*;
+use crate::own_response::OwnListener;
 use crate::peer::{Addresses, Peer, Protocol, TlsFacts};
 use crate::tally::{InFlight, Open, Traffic};
 
@@ -16,7 +17,7 @@ struct Scene {
 
 impl Scene {
     fn begin() -> (Self, Open, InFlight) {
-        let tally = Arc::new(Tally::with_memory(1 << 30));
+        let tally = Arc::new(Tally::new(1 << 30, OwnListener::default()));
         let addresses = Addresses {
             peer: ([127, 0, 0, 1], 1).into(),
             local: None,

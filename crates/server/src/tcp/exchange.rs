@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use courser_http3_tokio::{HttpService, hooks};
-use http::header::{ALT_SVC, CONTENT_LENGTH};
-use http::{Method, Request, Response, StatusCode, Version};
+use http::header::{ALT_SVC, CONTENT_LENGTH, RETRY_AFTER};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
 use http_body::{Frame, SizeHint};
 use pin_project_lite::pin_project;
 
-use super::http1::UnsupportedVersion;
+use super::http1::FirstRead;
 use crate::alt_svc::AltSvcHeader;
+use crate::cause::Cause;
 use crate::exchange::RequestSettings;
 use crate::exchange::body::Body;
 use crate::exchange::interim::InterimSource;
@@ -31,7 +32,7 @@ pub(super) struct Exchange<S> {
     /// The switch that refuses requests of an HTTP/2 connection.
     refusing: Option<Refusing>,
     /// Set if the client of an HTTP/1.1 connection uses another version.
-    version: Option<UnsupportedVersion>,
+    version: Option<FirstRead>,
     /// True if each request gets an `Interim`, which some services keep.
     adds_interim: bool,
     /// The interim responses of the connection, if services can send them.
@@ -57,7 +58,7 @@ impl<S> Exchange<S> {
     }
 
     /// Refuses requests if the client uses a version that is not supported.
-    pub(super) fn refusing_version(self, version: UnsupportedVersion) -> Self {
+    pub(super) fn refusing_version(self, version: FirstRead) -> Self {
         Self {
             version: Some(version),
             ..self
@@ -97,6 +98,29 @@ impl<S> Exchange<S> {
     }
 }
 
+impl<S> Exchange<S> {
+    /// Admits a request like [`RequestSettings::admit_any`], unless the client uses a version that is not supported.
+    fn admit(
+        &self,
+        request: Request<hyper::body::Incoming>,
+    ) -> (InFlight, Result<Request<Body>, StatusCode>) {
+        let (in_flight, admitted) = self.settings.admit_any(request);
+        let is_unsupported = self.version.as_ref();
+        let is_unsupported = is_unsupported.is_some_and(FirstRead::is_version_unsupported);
+        let admitted = match admitted {
+            Ok(request) if is_unsupported => {
+                let (head, _) = request.into_parts();
+                let status = StatusCode::HTTP_VERSION_NOT_SUPPORTED;
+                self.settings
+                    .report(Cause::UnsupportedVersion, status, Some(&head));
+                Err(status)
+            }
+            admitted => admitted,
+        };
+        (in_flight, admitted)
+    }
+}
+
 impl<S: Clone> Clone for Exchange<S> {
     fn clone(&self) -> Self {
         Self {
@@ -128,15 +152,7 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
         let (mut head, body) = request.into_parts();
         let interim = self.interim.as_ref().and_then(|it| it.begin(&mut head));
         let request = Request::from_parts(head, body);
-        let (in_flight, admitted) = settings.admit_any(request);
-        let is_unsupported = self
-            .version
-            .as_ref()
-            .is_some_and(UnsupportedVersion::is_set);
-        let admitted = match is_unsupported {
-            true => Err(StatusCode::HTTP_VERSION_NOT_SUPPORTED),
-            false => admitted,
-        };
+        let (in_flight, admitted) = self.admit(request);
         let mut request = match admitted {
             Ok(request) => request,
             Err(status) => {
@@ -232,10 +248,14 @@ fn take_content<B: http_body::Body>(response: &mut Response<Option<B>>) {
     }
 }
 
-/// Returns a response without content.
+/// Returns a response without content. A client may repeat a request that the server had no memory or no time for.
 fn empty<B>(status: StatusCode) -> Response<Option<B>> {
     let mut response = Response::new(None);
     *response.status_mut() = status;
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        let soon = HeaderValue::from_static("1");
+        response.headers_mut().insert(RETRY_AFTER, soon);
+    }
     response
 }
 

@@ -1,27 +1,29 @@
 //! What hyper's server does not support over HTTP/1.1: interim responses, and versions other than 1.0 and 1.1.
 
 use std::io::{self, IoSlice, Write as _};
+use std::ops::Range;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker, ready};
 
 use courser_base::Mutex;
 use courser_http3_tokio::hooks::{InterimSink, is_connection_specific};
 use courser_http3_tokio::{InterimError, InterimOutcome};
-use http::Response;
 use http::header::CONTENT_LENGTH;
 use http::request::Parts;
+use http::{Response, StatusCode};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::exchange::interim::{InterimOfRequest, InterimSource};
+use crate::own_response::{MAX_FIRST_LINE, first_line};
 
 /// The stream of an HTTP/1.1 connection, between hyper and TLS.
 pub(super) struct Http1Stream<S> {
     stream: S,
     /// True until the first bytes have arrived, which contain the version.
     is_first: bool,
-    version: UnsupportedVersion,
+    first: FirstRead,
     /// `None` if services cannot send interim responses.
     interim: Option<InterimQueue>,
     /// True while hyper has written bytes of a message and may have more of it.
@@ -32,26 +34,72 @@ pub(super) struct Http1Stream<S> {
     written: usize,
 }
 
-/// Set if a client uses another major version. Clones share the value.
+/// What was read and written on a connection, as far as hyper does not report it. Clones share the values.
 #[derive(Clone, Default, Debug)]
-pub(super) struct UnsupportedVersion(Arc<AtomicBool>);
+pub(super) struct FirstRead(Arc<FirstReadState>);
 
-impl UnsupportedVersion {
-    pub(super) fn is_set(&self) -> bool {
-        self.0.load(Relaxed)
+#[derive(Default, Debug)]
+struct FirstReadState {
+    /// True if the client uses another major version.
+    is_version_unsupported: AtomicBool,
+    /// The first line of the connection and its length.
+    line: OnceLock<([u8; MAX_FIRST_LINE], usize)>,
+    /// True if bytes were read since the last response.
+    is_inside_request: AtomicBool,
+    /// The status of the last response.
+    status: AtomicU16,
+}
+
+impl FirstRead {
+    pub(super) fn is_version_unsupported(&self) -> bool {
+        self.0.is_version_unsupported.load(Relaxed)
+    }
+
+    /// Returns true if a part of a request was read that has no response yet.
+    pub(super) fn is_inside_request(&self) -> bool {
+        self.0.is_inside_request.load(Relaxed)
+    }
+
+    /// Returns the first line of the connection.
+    pub(super) fn line(&self) -> &[u8] {
+        self.0.line.get().map_or(&[], |(line, len)| &line[..*len])
+    }
+
+    /// Returns the status of the last response, if it refuses a request.
+    pub(super) fn refusal(&self) -> Option<StatusCode> {
+        let status = StatusCode::from_u16(self.0.status.load(Relaxed)).ok()?;
+        status.is_client_error().then_some(status)
+    }
+
+    fn on_first_bytes(&self, bytes: &[u8]) {
+        let line = first_line(bytes);
+        let mut copy = [0; MAX_FIRST_LINE];
+        copy[..line.len()].copy_from_slice(line);
+        let _ = self.0.line.set((copy, line.len()));
+    }
+
+    /// Records the status of a response that begins with these bytes.
+    fn on_response(&self, bytes: &[u8]) {
+        let digits = bytes.get(STATUS).unwrap_or_default();
+        let status = digits.iter().fold(0_u16, |status, digit| {
+            status
+                .wrapping_mul(10)
+                .wrapping_add(u16::from(digit.wrapping_sub(b'0')))
+        });
+        self.0.status.store(status, Relaxed);
+        self.0.is_inside_request.store(false, Relaxed);
     }
 }
 
+/// The position of the status in a response of HTTP/1.1 (RFC 9112 §4).
+const STATUS: Range<usize> = 9..12;
+
 impl<S> Http1Stream<S> {
-    pub(super) fn new(
-        stream: S,
-        version: UnsupportedVersion,
-        interim: Option<InterimQueue>,
-    ) -> Self {
+    pub(super) fn new(stream: S, first: FirstRead, interim: Option<InterimQueue>) -> Self {
         Self {
             stream,
             is_first: true,
-            version,
+            first,
             interim,
             is_inside_message: false,
             writing: Vec::new(),
@@ -96,10 +144,15 @@ impl<S: AsyncRead + Unpin> AsyncRead for Http1Stream<S> {
         let this = self.get_mut();
         let before = buffer.filled().len();
         let result = Pin::new(&mut this.stream).poll_read(cx, buffer);
-        if this.is_first && buffer.filled().len() > before {
-            this.is_first = false;
-            if replace_version(&mut buffer.filled_mut()[before..]) == Some(Version::Unsupported) {
-                this.version.0.store(true, Relaxed);
+        if buffer.filled().len() > before {
+            this.first.0.is_inside_request.store(true, Relaxed);
+            if this.is_first {
+                this.is_first = false;
+                let bytes = &mut buffer.filled_mut()[before..];
+                this.first.on_first_bytes(bytes);
+                if replace_version(bytes) == Some(Version::Unsupported) {
+                    this.first.0.is_version_unsupported.store(true, Relaxed);
+                }
             }
         }
         result
@@ -145,6 +198,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Http1Stream<S> {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         ready!(this.poll_interim(cx))?;
+        if !this.is_inside_message {
+            this.first.on_response(bytes);
+        }
         this.is_inside_message = true;
         Pin::new(&mut this.stream).poll_write(cx, bytes)
     }
@@ -157,6 +213,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Http1Stream<S> {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         ready!(this.poll_interim(cx))?;
+        if !this.is_inside_message {
+            this.first.on_response(slices.first().map_or(&[], |it| it));
+        }
         this.is_inside_message = true;
         Pin::new(&mut this.stream).poll_write_vectored(cx, slices)
     }

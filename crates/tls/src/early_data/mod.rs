@@ -2,16 +2,18 @@
 
 mod filter;
 mod limits;
+mod session_memory;
 mod sessions;
 
 use std::sync::Arc;
 
 use rustls::ServerConfig;
-use rustls::server::{ProducesTickets, ServerSessionMemoryCache, StoresServerSessions};
+use rustls::server::{ProducesTickets, StoresServerSessions};
 
 pub use self::filter::{MemoryReplayFilter, ReplayFilter};
 pub(crate) use self::limits::EarlyLimits;
 
+use self::session_memory::SessionMemory;
 use self::sessions::Sessions;
 
 /// The sessions that clients may resume with early data, and the filter that refuses replays.
@@ -22,7 +24,9 @@ use self::sessions::Sessions;
 #[derive(Clone, Debug)]
 pub struct EarlyDataOptions {
     /// The store of sessions. The default stores 8192 sessions in memory (limit K150), and removes
-    /// the oldest. Clones share it.
+    /// the oldest of the site (/16 of IPv4, /48 of IPv6) that has the most. Clones share it.
+    ///
+    /// A stored session contains the address of its client, for shares by source.
     ///
     /// rustls calls the store during the handshake. A store that waits for other machines requires
     /// separate tasks for TLS (`offload_tls`).
@@ -38,7 +42,7 @@ pub struct EarlyDataOptions {
 impl Default for EarlyDataOptions {
     fn default() -> Self {
         Self {
-            sessions: ServerSessionMemoryCache::new(MAX_SESSIONS),
+            sessions: Arc::new(SessionMemory::new(MAX_SESSIONS)),
             filter: Arc::new(MemoryReplayFilter::default()),
             application: Vec::new(),
         }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use courser_crypto::{ClientTls, Secret, ServerTls};
 use courser_wire::TransportParameters;
+use rustls::server::ServerSessionMemoryCache;
 
 use super::*;
 use crate::testing::*;

@@ -153,7 +153,7 @@ impl Connection {
             Negotiation::of_server(config.versions, config.moves_clients, initial.version);
         parameters.version_information = version.information(initial.version);
         let grease = grease(&mut origin);
-        let tls = match version.depends_on_client() {
+        let mut tls = match version.depends_on_client() {
             true => {
                 let answer = answer(version, parameters.clone(), grease);
                 config.tls.start_after_hello(answer)?
@@ -165,6 +165,7 @@ impl Connection {
                     .start_in_version(initial.version.value(), bytes)?
             }
         };
+        tls.set_client(origin.place.tuple.peer.ip());
         let beginning = Beginning {
             now: origin.now,
             timeout: config.transport.handshake_timeout,

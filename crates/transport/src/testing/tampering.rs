@@ -1,5 +1,6 @@
 //! TLS configurations that change transport parameters and reveal keys.
 
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
 use courser_crypto::{
@@ -121,6 +122,10 @@ struct Session {
 pub(crate) const GENERATIONS: usize = 16;
 
 impl TlsSession for Session {
+    fn set_client(&mut self, client: IpAddr) {
+        self.inner.set_client(client);
+    }
+
     fn read(&mut self, level: EncryptionLevel, data: &[u8]) -> Result<(), TlsError> {
         self.inner.read(level, data)
     }

@@ -1,6 +1,6 @@
 //! Opens the certificates of the server that the flags name.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use courser::Identity;
@@ -67,10 +67,12 @@ pub(super) fn open(
     Ok(Certificates::try_from(identity)?)
 }
 
-/// Returns warnings of certificates in files that clients will refuse, or that many clients cannot verify.
-pub(super) fn warnings(arguments: &CertificateArguments, now: SystemTime) -> Vec<String> {
-    let files = arguments.cert.iter();
-    files.flat_map(|path| warnings_of(path, now)).collect()
+/// Returns warnings of certificates in these files that clients will refuse, or that many clients cannot verify.
+pub(super) fn warnings(files: &[PathBuf], now: SystemTime) -> Vec<String> {
+    files
+        .iter()
+        .flat_map(|path| warnings_of(path, now))
+        .collect()
 }
 
 fn warnings_of(path: &Path, now: SystemTime) -> Vec<String> {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use courser::files::{Builder, Files};
+use courser::server::Peer;
 use courser_services::listing;
 
 use super::args::FileArguments;
@@ -22,6 +23,8 @@ pub(super) fn open(
         .precompressed(arguments.precompressed)
         .compress(compress)
         .memory(arguments.cache_size.unwrap_or_else(default_cache_size))
+        .threads(threads())
+        .client(|extensions| extensions.get().map(Peer::address))
         .on_exhausted(|error| {
             messages::note(format!(
                 "cannot open files: {error}; clients get 503 (raise the limit: ulimit -n 65536)"
@@ -43,6 +46,13 @@ pub(super) fn open(
 /// popular small files on a large one.
 fn default_cache_size() -> u64 {
     (courser::default_memory_budget() / 2).min(CACHE_SIZE)
+}
+
+/// Returns the number of threads that may wait for the disk. The others are for TLS, name resolution and files that the
+/// server reads for itself.
+fn threads() -> usize {
+    let all = super::blocking_threads(courser::default_memory_budget());
+    all - all / 4
 }
 
 /// The size of the cache on a machine with enough memory (limit K113).

@@ -48,6 +48,7 @@ pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
             path: arguments.access_log_file.clone(),
         }),
         warnings: warnings(arguments, admin.as_ref()),
+        certificate_files: arguments.certificate.cert.clone(),
         admin,
         as_json: arguments.json,
         drain_timeout: arguments.drain_timeout,
@@ -56,7 +57,7 @@ pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
 
 /// Returns warnings of certificates, ports and addresses that will not do what the operator expects.
 fn warnings(arguments: &Arguments, admin: Option<&AdminPlan>) -> Vec<String> {
-    let mut all = certificates::warnings(&arguments.certificate, SystemTime::now());
+    let mut all = certificates::warnings(&arguments.certificate.cert, SystemTime::now());
     let https = addresses(arguments).0;
     all.extend(arguments.certificate.acme.port_warning(https));
     if admin.is_some_and(AdminPlan::is_exposed) {

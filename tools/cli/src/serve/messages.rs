@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
 use std::time::{Duration, Instant};
 
+use courser_base::Mutex;
 use courser_measure::printable;
 use serde_json::json;
 
@@ -42,6 +43,22 @@ pub(super) fn end(within: Duration) {
     }
     // Nobody can be told of messages that standard error did not take.
     STDERR.end(until.max(Instant::now() + LAST_REMARK));
+}
+
+/// Limits warnings that each request can cause.
+#[derive(Debug, Default)]
+pub(super) struct Rarely(Mutex<Option<Instant>>);
+
+impl Rarely {
+    /// Returns true if a warning is due at this time, and records it.
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        let mut last = self.0.lock();
+        let is_due = last.is_none_or(|last| now.duration_since(last) >= WARN_AGAIN);
+        if is_due {
+            *last = Some(now);
+        }
+        is_due
+    }
 }
 
 static STDOUT: Printer = Printer::new("stdout", |text| output::line(text));
@@ -114,16 +131,27 @@ impl Printer {
 /// Largest number of messages that wait for a stream (limit K359).
 const MAX_MESSAGES: usize = 256;
 
+/// Least time between two warnings of the same kind (limit K434).
+const WARN_AGAIN: Duration = Duration::from_secs(60);
+
 /// Time for the last remark.
 const LAST_REMARK: Duration = Duration::from_millis(200);
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
-
     use super::*;
 
     static BLOCKED: Mutex<()> = Mutex::new(());
+
+    /// Limit K434.
+    #[test]
+    fn rare_warnings_are_due_once_a_minute() {
+        let rarely = Rarely::default();
+        let begin = Instant::now();
+        for (seconds, is_due) in [(0, true), (1, false), (59, false), (60, true), (61, false)] {
+            assert_eq!(rarely.is_due(begin + Duration::from_secs(seconds)), is_due);
+        }
+    }
 
     #[test]
     fn reader_that_stalls_blocks_no_caller_and_no_exit() {
@@ -143,12 +171,12 @@ mod tests {
     fn messages_are_printed_before_the_end() {
         static PRINTED: Mutex<Vec<String>> = Mutex::new(Vec::new());
         static PRINTER: Printer = Printer::new("test", |text| {
-            PRINTED.lock().expect("no panic").push(text.to_owned());
+            PRINTED.lock().push(text.to_owned());
         });
         PRINTER.print("one".to_owned());
         PRINTER.print("two".to_owned());
         let lost = PRINTER.end(Instant::now() + Duration::from_secs(20));
         assert_eq!(lost, 0);
-        assert_eq!(*PRINTED.lock().expect("no panic"), ["one", "two"]);
+        assert_eq!(*PRINTED.lock(), ["one", "two"]);
     }
 }

@@ -4,6 +4,7 @@ mod acme;
 mod announce;
 pub(crate) mod args;
 mod certificates;
+mod expiry;
 mod files;
 mod flags;
 mod media_types;
@@ -19,12 +20,12 @@ mod upgrade;
 mod upgrade;
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use courser::observe;
-use courser::server::{Bound, Event, Server, ServerHandle, shutdown_signal};
+use courser::server::{Bound, Cause, Event, OwnResponse, Server, ServerHandle, shutdown_signal};
 use courser::telemetry::{SinkFactory, Tee};
 use courser_measure::{Watch, printable};
 use courser_services::admin::{self, Admin, Observer};
@@ -78,6 +79,7 @@ async fn run(plan: Plan) -> Result<(), Failure> {
         log,
         admin,
         warnings,
+        certificate_files,
         as_json,
         drain_timeout,
     } = plan;
@@ -85,14 +87,20 @@ async fn run(plan: Plan) -> Result<(), Failure> {
     let connections = observe::Metrics::new();
     let observer = Observer::new();
     let mut inherited = inherit()?;
+    let (log, writer) = open_log(log, as_json)?.unzip();
     let server = server
         .inherit(std::mem::take(&mut inherited.sockets))
-        .on_event(move |event| print_event(event, as_json));
+        .on_event(move |event| {
+            print_event(event, as_json);
+            if matches!(event, Event::CertificateReplaced) {
+                warn_of_certificates(&certificate_files, as_json);
+            }
+        })
+        .on_own_response(on_own_response(log.clone(), as_json));
     // Only the admin endpoints report what is counted.
     let counts = admin.as_ref().map(|_| (&connections, &observer));
     let bound = bind(server, sinks(traces, counts))?;
     let handle = bound.handle();
-    let (log, writer) = open_log(log, as_json)?.unzip();
     let metrics = admin
         .as_ref()
         .map(|_| metrics(&handle, &connections, log.as_ref(), &site));
@@ -120,6 +128,7 @@ async fn run(plan: Plan) -> Result<(), Failure> {
     announce(&announcement, &warnings, as_json);
     // Programs read the address from the first line.
     let sockets = watch_sockets(handle.clone(), as_json);
+    let expiry = watch_expiry(&handle, as_json);
     let recorder = Recorder {
         log: log.clone(),
         metrics,
@@ -129,6 +138,7 @@ async fn run(plan: Plan) -> Result<(), Failure> {
     notify("READY=1");
     let drained = bound.service(service).await;
     background.iter().for_each(JoinHandle::abort);
+    expiry.abort();
     let took = drained.as_ref().map_or(drain_timeout, |it| it.took);
     end_log(log.zip(writer), drain_timeout.saturating_sub(took));
     sockets.end();
@@ -159,6 +169,26 @@ fn watch_sockets(handle: ServerHandle, as_json: bool) -> Watch {
     Watch::begin(endpoints, &RECORDS, messages::warning(as_json))
 }
 
+/// Warns of certificates that were replaced by some that clients refuse or cannot verify.
+fn warn_of_certificates(files: &[PathBuf], as_json: bool) {
+    let warning = messages::warning(as_json);
+    let warnings = certificates::warnings(files, SystemTime::now());
+    warnings.iter().for_each(|text| warning(text));
+}
+
+/// Warns of certificates that expire, once a day.
+fn watch_expiry(handle: &ServerHandle, as_json: bool) -> JoinHandle<()> {
+    let certificates = handle.clone();
+    handle.keep_running("the watch over the expiry of certificates", move || {
+        let certificates = certificates.clone();
+        async move {
+            let certificates = || certificates.certificates();
+            expiry::watch(certificates, messages::warning(as_json)).await;
+            Ok(())
+        }
+    })
+}
+
 /// Writes the last lines of the access log in the time that is left of --drain-timeout.
 fn end_log(log: Option<(AccessLog, Writer)>, left: Duration) {
     let left = left.max(MIN_FOR_SINKS);
@@ -186,6 +216,24 @@ fn end_within(time: Duration) {
             std::thread::sleep(time);
             std::process::exit(0);
         });
+}
+
+/// Returns the listener for responses that the server makes itself, which have lines in the access log. Warns once a minute
+/// if memory is the reason.
+fn on_own_response(
+    log: Option<AccessLog>,
+    as_json: bool,
+) -> impl Fn(&OwnResponse<'_>) + Send + Sync + 'static {
+    let rarely = messages::Rarely::default();
+    let warning = messages::warning(as_json);
+    move |response| {
+        if let Some(log) = &log {
+            log.record_own(response);
+        }
+        if response.cause == Cause::Overloaded && rarely.is_due(Instant::now()) {
+            warning("requests get 503: the memory for requests in progress is in use (--memory)");
+        }
+    }
 }
 
 /// Returns the metrics of a server.

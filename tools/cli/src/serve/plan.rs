@@ -26,6 +26,8 @@ pub(super) struct Plan {
     pub(super) admin: Option<AdminPlan>,
     /// Warnings of what the server does as it was told, to the disadvantage of clients.
     pub(super) warnings: Vec<String>,
+    /// The files with certificates, which may be replaced while the server runs.
+    pub(super) certificate_files: Vec<PathBuf>,
     /// True if messages are JSON.
     pub(super) as_json: bool,
     /// Time limit for requests in progress at the end.

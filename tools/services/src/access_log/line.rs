@@ -21,20 +21,19 @@ pub(super) fn common(exchange: &Exchange, details: &Details) -> String {
     }
     let time = courser_units::common_log(details.at);
     let _ = write!(line, " - - [{time}] \"");
-    escape(
-        &mut line,
-        exchange.method.as_str().as_bytes(),
-        MAX_OF_METHOD,
-    );
-    line.push(' ');
-    escape(&mut line, target(details).as_bytes(), MAX_OF_TARGET);
+    match details.first_line.as_deref() {
+        Some([]) => line.push('-'),
+        Some(first) => escape(&mut line, first, MAX_OF_TARGET),
+        None => {
+            let method = exchange.method.as_str().as_bytes();
+            escape(&mut line, method, MAX_OF_METHOD);
+            line.push(' ');
+            escape(&mut line, target(details).as_bytes(), MAX_OF_TARGET);
+            let _ = write!(line, " {}", protocol(details.version));
+        }
+    }
     let status = exchange.status.as_u16();
-    let _ = write!(
-        line,
-        " {}\" {status} {}",
-        protocol(details.version),
-        exchange.bytes
-    );
+    let _ = write!(line, "\" {status} {}", exchange.bytes);
     line
 }
 
@@ -118,7 +117,8 @@ pub(super) fn as_json(exchange: &Exchange, details: &Details) -> String {
     let host = details.uri.authority();
     let host = host.map(|host| cut(host.as_str(), MAX_OF_FIELD).into_owned());
     let host = host.or_else(|| text(details.host.as_ref()));
-    json!({
+    let is_valid = details.first_line.is_none();
+    let mut object = json!({
         "time": courser_units::rfc3339_millis(details.at),
         "request_id": details.request_id.map(|id| id.to_string()),
         "client": details.client.map(|client| client.to_string()),
@@ -126,9 +126,9 @@ pub(super) fn as_json(exchange: &Exchange, details: &Details) -> String {
         "protocol": protocol(details.version),
         "tls_version": tls.and_then(|tls| tls.version),
         "server_name": tls.and_then(|tls| Some(cut(tls.server_name.as_deref()?, MAX_OF_NAME))),
-        "method": cut(exchange.method.as_str(), MAX_OF_METHOD),
+        "method": is_valid.then(|| cut(exchange.method.as_str(), MAX_OF_METHOD)),
         "host": host,
-        "uri": cut(target(details), MAX_OF_TARGET),
+        "uri": is_valid.then(|| cut(target(details), MAX_OF_TARGET)),
         "status": exchange.status.as_u16(),
         "bytes": exchange.bytes,
         "seconds": exchange.took.as_secs_f64(),
@@ -142,8 +142,12 @@ pub(super) fn as_json(exchange: &Exchange, details: &Details) -> String {
         })),
         "referer": text(details.referer.as_ref()),
         "user_agent": text(details.user_agent.as_ref()),
-    })
-    .to_string()
+    });
+    if let Some(first) = &details.first_line {
+        let first = String::from_utf8_lossy(first);
+        object["first_line"] = cut(&first, MAX_OF_FIELD).into();
+    }
+    object.to_string()
 }
 
 fn target(details: &Details) -> &str {
@@ -219,6 +223,7 @@ mod tests {
                 user_agent: value,
                 at: SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000),
                 request_id: Some(RequestId::next()),
+                first_line: None,
             };
             let exchange = Exchange {
                 protocol: None,
@@ -235,13 +240,19 @@ mod tests {
                     status: Some(http::StatusCode::OK),
                 },
             };
-            for line in [
-                common(&exchange, &details),
-                combined(&exchange, &details),
-                as_json(&exchange, &details),
-            ] {
-                assert!(line.len() < MAX_LINE, "{} bytes: {line}", line.len());
-                assert!(line.contains(CUT), "{line}");
+            for first_line in [None, Some(vec![byte; 60_000].into())] {
+                let details = Details {
+                    first_line,
+                    ..details.clone()
+                };
+                for line in [
+                    common(&exchange, &details),
+                    combined(&exchange, &details),
+                    as_json(&exchange, &details),
+                ] {
+                    assert!(line.len() < MAX_LINE, "{} bytes: {line}", line.len());
+                    assert!(line.contains(CUT), "{line}");
+                }
             }
         }
     }

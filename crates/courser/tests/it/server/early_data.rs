@@ -1,5 +1,6 @@
 //! HTTP/3 requests in early data. RFC 8470, RFC 9114 §7.2.4.2 and §10.9.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -235,6 +236,53 @@ impl courser::ReplayFilter for RejectsAll {
     fn is_first_use(&self, _ticket: &[u8], _now: Duration) -> bool {
         false
     }
+}
+
+/// Records the addresses to which tickets were issued.
+#[derive(Debug, Default)]
+struct RecordsClients(std::sync::Mutex<Vec<Option<IpAddr>>>);
+
+impl courser::ReplayFilter for RecordsClients {
+    fn is_first_use(&self, _ticket: &[u8], _now: Duration) -> bool {
+        true
+    }
+
+    fn is_first_use_from(&self, client: Option<IpAddr>, _ticket: &[u8], _now: Duration) -> bool {
+        self.0.lock().expect("no panic").push(client);
+        true
+    }
+}
+
+/// Attack A271. The address of the first flight with early data may be forged.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn uses_of_tickets_count_for_the_address_to_which_they_were_issued() {
+    let filter = Arc::new(RecordsClients::default());
+    let running = start_with(app(), |server| {
+        server.early_data(EarlyDataOptions {
+            filter: filter.clone(),
+            ..EarlyDataOptions::default()
+        })
+    });
+    let root = running.identity.certificate();
+    let config = ClientConfig::with_roots([root]).expect("a certificate");
+    let config = config.alpn([h3::ALPN]).early_data(true);
+    for (source, offered) in [
+        ([127, 1, 0, 1], courser::EarlyData::None),
+        ([127, 2, 0, 1], courser::EarlyData::Offered),
+    ] {
+        let endpoint = Endpoint::client((source, 0).into()).expect("a port");
+        let address = running.handle.local_addr();
+        let connecting = endpoint.connect_with(config.clone(), address, "localhost");
+        let connection = within(connecting.expect("configured").early()).await;
+        let connection = connection.expect("usable");
+        assert_eq!(connection.early_data(), offered);
+        let http = h3::Client::new(connection);
+        let asked = within(ask(&http, Method::GET, "/search")).await;
+        assert_eq!(asked.expect("a response").0, StatusCode::OK);
+    }
+    let clients = filter.0.lock().expect("no panic").clone();
+    assert_eq!(clients, [Some(IpAddr::from([127, 1, 0, 1]))]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -84,6 +84,7 @@ async fn hanging_services_are_ended_and_others_continue() {
         let hanging = async {
             let answer = within(client.get("/hang")).await.expect("an answer");
             assert_eq!(answer.status(), 503, "{protocol}");
+            assert_eq!(answer.headers()["retry-after"], "1", "{protocol}");
             assert_eq!(count.now(), 0, "{protocol}: the service is dropped");
             client
         };

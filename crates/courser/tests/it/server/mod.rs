@@ -21,11 +21,14 @@ mod http2_rules;
 mod interim;
 mod limits;
 mod moves;
+mod own_responses;
 mod raw;
 mod redirect;
 mod refused;
 mod slow;
 mod sources;
+#[cfg(feature = "files")]
+mod stalled_disk;
 mod tasks;
 
 use std::future::Future;

@@ -5,19 +5,38 @@ use std::io;
 use courser_http3_tokio::hooks;
 
 use super::Socket;
+use crate::own_response::MAX_FIRST_LINE;
+
+/// A request without TLS, and the bytes that explain the error.
+pub(crate) struct PlainHttp {
+    /// Its first bytes.
+    pub(crate) request: Vec<u8>,
+    pub(crate) response: Vec<u8>,
+}
+
+/// Returns true if bytes begin like a client of HTTP/2.
+fn is_preface(bytes: &[u8]) -> bool {
+    let len = bytes.len().min(PREFACE.len());
+    len > 1 && bytes[..len] == PREFACE[..len]
+}
 
 impl Socket {
     /// Waits for the first bytes of the client. Returns the bytes to answer if they are HTTP without TLS.
-    pub(crate) async fn answer_to_plain_http(&mut self) -> io::Result<Option<Vec<u8>>> {
-        let mut first = [0; PREFACE.len()];
+    pub(crate) async fn answer_to_plain_http(&mut self) -> io::Result<Option<PlainHttp>> {
+        let mut first = [0; MAX_FIRST_LINE];
         let len = self.stream.peek(&mut first).await?;
-        Ok(match &first[..len] {
+        let request = &first[..len];
+        let response = match request {
             // The handshake type of a TLS record, 22, is not a letter.
-            [] => None,
-            [first, ..] if !first.is_ascii_uppercase() => None,
-            text if text == &PREFACE[..len] && len > 1 => Some(go_away()),
-            _ => Some(bad_request()),
-        })
+            [] => return Ok(None),
+            [first, ..] if !first.is_ascii_uppercase() => return Ok(None),
+            text if is_preface(text) => go_away(),
+            _ => bad_request(),
+        };
+        Ok(Some(PlainHttp {
+            request: request.to_vec(),
+            response,
+        }))
     }
 }
 

@@ -2,6 +2,7 @@
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod bursts;
+mod certificate_warnings;
 mod client;
 mod connection_ids;
 #[cfg(unix)]
@@ -19,6 +20,7 @@ mod monitoring;
 mod moves;
 mod names;
 mod proxy;
+mod refused_lines;
 #[cfg(unix)]
 mod remember_paths;
 mod restart;
