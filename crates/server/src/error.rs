@@ -22,6 +22,15 @@ pub enum Error {
         /// The error of the system call.
         source: io::Error,
     },
+    /// A socket that another process has passed to the server cannot be used; see
+    /// [`Server::inherit`](super::Server::inherit).
+    #[error("cannot use {socket}, which another process has passed on: {reason}")]
+    Passed {
+        /// The transport and address of the socket, or the name that its service manager has given it.
+        socket: String,
+        /// The reason and the remedy.
+        reason: String,
+    },
     /// The address of [`preferred_address`](super::Server::preferred_address) cannot be offered to clients.
     #[error("cannot offer the preferred address {address}: {reason}")]
     PreferredAddress {
@@ -61,6 +70,13 @@ impl Error {
             transport: "TCP",
             address,
             source,
+        }
+    }
+
+    pub(super) fn passed(socket: impl Into<String>, reason: impl ToString) -> Self {
+        Self::Passed {
+            socket: socket.into(),
+            reason: reason.to_string(),
         }
     }
 

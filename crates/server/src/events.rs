@@ -78,6 +78,10 @@ pub enum Event {
         /// The name of the task, as in [`TaskEnded`](Self::TaskEnded).
         task: String,
     },
+    /// The server cannot leave its UDP sockets to the next process, although they stay open
+    /// ([`ListeningSockets::stay_open`](super::ListeningSockets::stay_open)), for this reason. It refuses new QUIC
+    /// clients while it drains.
+    ClientsRefused(std::io::Error),
     /// The server drains: it accepts no connections and completes its requests.
     Draining,
 }
@@ -139,6 +143,11 @@ impl fmt::Display for Event {
                 }
             }
             Self::TaskResumed { task } => write!(f, "{task} runs again"),
+            Self::ClientsRefused(error) => write!(
+                f,
+                "new clients of HTTP/3 are refused until this process has ended, because its own ones cannot be \
+                 separated from them: {error}"
+            ),
             Self::Draining => f.write_str("draining"),
         }
     }
