@@ -17,6 +17,14 @@ pub enum Event {
     CertificateReplaced,
     /// A new certificate cannot be used. The server keeps the previous one.
     CertificateKept(ConfigError),
+    /// A certificate in use expires soon, or has expired. Each is reported once: a day before its end, or in the last
+    /// quarter of a shorter validity, and within a minute after its end.
+    CertificateExpires {
+        /// The names for which it is valid.
+        names: Vec<String>,
+        /// The end of its validity.
+        not_after: SystemTime,
+    },
     /// New handshakes use a certificate from ACME (`Certificates::acme`, feature `acme`).
     CertificateObtained {
         /// The names for which it is valid.
@@ -92,6 +100,13 @@ impl fmt::Display for Event {
             Self::CertificateReplaced => f.write_str("the certificate was replaced"),
             Self::CertificateKept(error) => {
                 write!(f, "keeping the old certificate: {error}")
+            }
+            Self::CertificateExpires { names, not_after } => {
+                write!(f, "the certificate for {} ", names.join(", "))?;
+                match *not_after > SystemTime::now() {
+                    true => write!(f, "expires in {}", from_now(*not_after)),
+                    false => f.write_str("has expired: clients refuse it"),
+                }
             }
             Self::CertificateObtained {
                 names,
