@@ -95,6 +95,9 @@ fn remedy(error: &io::Error) -> &'static str {
         io::ErrorKind::PermissionDenied => {
             ": ports below 1024 need privileges (on Linux CAP_NET_BIND_SERVICE)"
         }
+        _ if is_out_of_descriptors(error) => {
+            ": raise the limit on open files (ulimit -n, LimitNOFILE= of systemd)"
+        }
         _ if is_without_family(error) => {
             ": this machine has no IPv6, use an IPv4 address such as 0.0.0.0:443"
         }
@@ -106,4 +109,9 @@ fn remedy(error: &io::Error) -> &'static str {
 fn is_without_family(error: &io::Error) -> bool {
     let number = if cfg!(target_os = "linux") { 97 } else { 47 };
     cfg!(unix) && error.raw_os_error() == Some(number)
+}
+
+/// Returns true for EMFILE and ENFILE: the process or the system has no descriptor left.
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24))
 }
