@@ -125,7 +125,8 @@ impl Server {
 
     /// Uses these listening sockets for the addresses that they are bound to, instead of opening others. They
     /// come from a server in another process ([`ServerHandle::hand_over`](crate::ServerHandle::hand_over)) or
-    /// from a service manager. The number of shards is that of the UDP sockets.
+    /// from a service manager ([`ListeningSockets::from_service_manager`]). The number of shards is that of the UDP
+    /// sockets. A socket for no address of the server is an error, because its clients would wait for an answer.
     pub fn inherit(mut self, sockets: impl IntoIterator<Item = ListeningSockets>) -> Self {
         self.inherited.extend(sockets);
         self

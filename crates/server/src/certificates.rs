@@ -5,6 +5,7 @@ pub(super) mod acme;
 mod choice;
 pub(super) mod chosen;
 mod dev;
+mod expiry;
 mod facts;
 pub(super) mod fields;
 mod file_stamp;
@@ -16,7 +17,7 @@ mod resolver;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use courser_base::Mutex;
 use courser_quic::{ConfigError, Identity};
@@ -30,6 +31,7 @@ pub use self::facts::CertificateFacts;
 pub(super) use self::resolver::Resolver;
 
 use self::dev::DevCertificate;
+use self::expiry::ExpiryWatch;
 use self::files::Files;
 use self::reset::ResetSecret;
 use crate::events::{Event, Events};
@@ -403,6 +405,7 @@ impl Source {
 pub(super) async fn watch(sources: Arc<Mutex<Sources>>, resolver: Arc<Resolver>, events: Events) {
     let mut interval = tokio::time::interval(CHECK_INTERVAL);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut expiry = ExpiryWatch::default();
     loop {
         interval.tick().await;
         let (reloaded, problems) = {
@@ -417,6 +420,15 @@ pub(super) async fn watch(sources: Arc<Mutex<Sources>>, resolver: Arc<Resolver>,
             Ok(false) => {}
             Ok(true) => events.report(Event::CertificateReplaced),
             Err(error) => events.report(Event::CertificateKept(error)),
+        }
+        let now = SystemTime::now();
+        if expiry.is_due(now) {
+            for CertificateFacts {
+                names, not_after, ..
+            } in expiry.check(resolver.facts(), now)
+            {
+                events.report(Event::CertificateExpires { names, not_after });
+            }
         }
     }
 }

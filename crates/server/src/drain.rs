@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::events::Event;
 use crate::handle::Running;
+#[cfg(unix)]
+use crate::handover;
 use crate::phase::{Phase, Phases};
 use crate::tally::Tally;
 
@@ -75,6 +77,9 @@ pub(super) async fn run(plan: Plan, server: &Running) -> Drained {
             () = phases.reached(Phase::Draining) => {}
         }
     }
+    if phases.phase() < Phase::Retired && leaves_sockets(server).await {
+        phases.enter(Phase::Retired);
+    }
     if phases.phase() == Phase::Retired {
         tokio::select! {
             () = tokio::time::sleep(FIRST_REQUESTS) => {}
@@ -110,6 +115,29 @@ pub(super) async fn run(plan: Plan, server: &Running) -> Drained {
     }
 }
 
+/// Leaves the sockets that stay open after the end of this process to the next one, so that clients wait for it
+/// instead of being refused. Returns false if there are none.
+#[cfg(unix)]
+async fn leaves_sockets(server: &Running) -> bool {
+    let mut staying = server.all_listeners();
+    staying.retain(|it| it.stay_open);
+    if staying.is_empty() {
+        return false;
+    }
+    match handover::give_away(&staying).await {
+        Ok(_) => true,
+        Err(error) => {
+            server.site.events.report(Event::ClientsRefused(error));
+            false
+        }
+    }
+}
+
+#[cfg(not(unix))]
+async fn leaves_sockets(_: &Running) -> bool {
+    false
+}
+
 /// Waits until all parts have ended. Aborts the remaining ones at the deadline.
 async fn finish(deadline: Duration, phases: &Phases, tally: &Tally) {
     tokio::select! {
@@ -133,7 +161,7 @@ async fn last_requests(tally: &Tally) {
 const CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Time in which clients that were accepted last can send a request before a server drains whose sockets another
-/// process has. Otherwise their connections would end before the first request.
+/// process has or will have. Otherwise their connections would end before the first request.
 const FIRST_REQUESTS: Duration = Duration::from_secs(1);
 
 /// Time limit for request tasks whose connection has ended.

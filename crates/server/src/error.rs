@@ -22,6 +22,15 @@ pub enum Error {
         /// The error of the system call.
         source: io::Error,
     },
+    /// A socket that another process has passed to the server cannot be used; see
+    /// [`Server::inherit`](super::Server::inherit).
+    #[error("cannot use {socket}, which another process has passed on: {reason}")]
+    Passed {
+        /// The transport and address of the socket, or the name that its service manager has given it.
+        socket: String,
+        /// The reason and the remedy.
+        reason: String,
+    },
     /// The address of [`preferred_address`](super::Server::preferred_address) cannot be offered to clients.
     #[error("cannot offer the preferred address {address}: {reason}")]
     PreferredAddress {
@@ -64,6 +73,13 @@ impl Error {
         }
     }
 
+    pub(super) fn passed(socket: impl Into<String>, reason: impl ToString) -> Self {
+        Self::Passed {
+            socket: socket.into(),
+            reason: reason.to_string(),
+        }
+    }
+
     /// Returns true if another socket uses the port.
     pub fn is_port_taken(&self) -> bool {
         matches!(self, Self::Listen { source, .. } if source.kind() == io::ErrorKind::AddrInUse)
@@ -79,6 +95,9 @@ fn remedy(error: &io::Error) -> &'static str {
         io::ErrorKind::PermissionDenied => {
             ": ports below 1024 need privileges (on Linux CAP_NET_BIND_SERVICE)"
         }
+        _ if is_out_of_descriptors(error) => {
+            ": raise the limit on open files (ulimit -n, LimitNOFILE= of systemd)"
+        }
         _ if is_without_family(error) => {
             ": this machine has no IPv6, use an IPv4 address such as 0.0.0.0:443"
         }
@@ -90,4 +109,9 @@ fn remedy(error: &io::Error) -> &'static str {
 fn is_without_family(error: &io::Error) -> bool {
     let number = if cfg!(target_os = "linux") { 97 } else { 47 };
     cfg!(unix) && error.raw_os_error() == Some(number)
+}
+
+/// Returns true for EMFILE and ENFILE: the process or the system has no descriptor left.
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24))
 }

@@ -17,6 +17,14 @@ pub enum Event {
     CertificateReplaced,
     /// A new certificate cannot be used. The server keeps the previous one.
     CertificateKept(ConfigError),
+    /// A certificate in use expires soon, or has expired. Each is reported once: a day before its end, or in the last
+    /// quarter of a shorter validity, and within a minute after its end.
+    CertificateExpires {
+        /// The names for which it is valid.
+        names: Vec<String>,
+        /// The end of its validity.
+        not_after: SystemTime,
+    },
     /// New handshakes use a certificate from ACME (`Certificates::acme`, feature `acme`).
     CertificateObtained {
         /// The names for which it is valid.
@@ -78,6 +86,10 @@ pub enum Event {
         /// The name of the task, as in [`TaskEnded`](Self::TaskEnded).
         task: String,
     },
+    /// The server cannot leave its UDP sockets to the next process, although they stay open
+    /// ([`ListeningSockets::stay_open`](super::ListeningSockets::stay_open)), for this reason. It refuses new QUIC
+    /// clients while it drains.
+    ClientsRefused(std::io::Error),
     /// The server drains: it accepts no connections and completes its requests.
     Draining,
 }
@@ -88,6 +100,13 @@ impl fmt::Display for Event {
             Self::CertificateReplaced => f.write_str("the certificate was replaced"),
             Self::CertificateKept(error) => {
                 write!(f, "keeping the old certificate: {error}")
+            }
+            Self::CertificateExpires { names, not_after } => {
+                write!(f, "the certificate for {} ", names.join(", "))?;
+                match *not_after > SystemTime::now() {
+                    true => write!(f, "expires in {}", from_now(*not_after)),
+                    false => f.write_str("has expired: clients refuse it"),
+                }
             }
             Self::CertificateObtained {
                 names,
@@ -139,6 +158,11 @@ impl fmt::Display for Event {
                 }
             }
             Self::TaskResumed { task } => write!(f, "{task} runs again"),
+            Self::ClientsRefused(error) => write!(
+                f,
+                "new clients of HTTP/3 are refused until this process has ended, because its own ones cannot be \
+                 separated from them: {error}"
+            ),
             Self::Draining => f.write_str("draining"),
         }
     }

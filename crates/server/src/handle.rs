@@ -4,15 +4,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use courser_base::Mutex;
-#[cfg(unix)]
-use courser_quic::hooks::EndpointHooks as _;
 use courser_quic::{AddressFilter, ConfigError, Endpoint};
 use tokio::task::JoinHandle;
 
 use crate::certificates::{CertificateFacts, Sources};
 use crate::events::Event;
 #[cfg(unix)]
-use crate::handover::ListeningSockets;
+use crate::handover::{self, ListeningSockets};
 use crate::limits::Limits;
 use crate::listen::Listener;
 use crate::phase::Phase;
@@ -29,8 +27,19 @@ pub struct ServerHandle(pub(super) Arc<Running>);
 pub(super) struct Running {
     pub(super) site: Arc<Site>,
     pub(super) listeners: Vec<Arc<Listener>>,
+    /// The listeners of plain HTTP.
+    pub(super) redirects: Vec<Arc<Listener>>,
     pub(super) sources: Arc<Mutex<Sources>>,
     pub(super) acme: Option<Arc<Mutex<AcmeStats>>>,
+}
+
+#[cfg(unix)]
+impl Running {
+    /// Returns the listeners of all addresses, those of plain HTTP last.
+    pub(super) fn all_listeners(&self) -> Vec<Arc<Listener>> {
+        let all = self.listeners.iter().chain(&self.redirects);
+        all.cloned().collect()
+    }
 }
 
 impl ServerHandle {
@@ -273,25 +282,7 @@ impl ServerHandle {
     /// If the future is dropped, call [`take_back`](Self::take_back).
     #[cfg(unix)]
     pub async fn hand_over(&self) -> std::io::Result<Vec<ListeningSockets>> {
-        for endpoint in self.endpoints() {
-            endpoint.keep_peers()?;
-        }
-        // Datagrams of these clients that the sockets still hold are received here.
-        tokio::time::sleep(LAST_DATAGRAMS).await;
-        let sockets = self.0.listeners.iter().map(|listener| {
-            let udp = listener.endpoint().map(|it| it.give_address_away());
-            let udp = udp.transpose()?.unwrap_or_default();
-            let tcp = listener.duplicate_tcp()?;
-            Ok(ListeningSockets::new(listener.address, tcp, udp))
-        });
-        let sockets: std::io::Result<_> = sockets.collect();
-        // Clients may have been accepted until the last call that received.
-        tokio::time::sleep(LAST_DATAGRAMS).await;
-        let kept = self.endpoints().iter().try_for_each(|it| it.keep_peers());
-        if sockets.is_err() || kept.is_err() {
-            self.take_back();
-        }
-        kept.and(sockets)
+        handover::give_away(&self.0.all_listeners()).await
     }
 
     /// Drains the server after [`hand_over`](Self::hand_over), when the other process serves: stops accepting clients
@@ -304,9 +295,7 @@ impl ServerHandle {
     /// Receives from all QUIC clients again after [`hand_over`](Self::hand_over).
     #[cfg(unix)]
     pub fn take_back(&self) {
-        for endpoint in self.endpoints() {
-            endpoint.take_address_back();
-        }
+        handover::take_back(&self.0.all_listeners());
     }
 
     /// Starts to drain the server, like the signal of [`Server::drain`](super::Server::drain). Returns at once.
@@ -332,7 +321,3 @@ impl ServerHandle {
         self.0.site.phases.enter(Phase::Cut);
     }
 }
-
-/// Time for which a server reads on at its address before it hands it over.
-#[cfg(unix)]
-const LAST_DATAGRAMS: std::time::Duration = std::time::Duration::from_millis(20);

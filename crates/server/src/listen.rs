@@ -19,6 +19,8 @@ pub(super) struct OpenSockets {
     pub(super) address: SocketAddr,
     pub(super) quic: Option<(Endpoint, QuicSocket)>,
     pub(super) tcp: Option<Arc<TcpListener>>,
+    /// True if another process keeps the sockets open after the end of this one.
+    pub(super) stay_open: bool,
 }
 
 impl OpenSockets {
@@ -28,6 +30,7 @@ impl OpenSockets {
         Arc::new(Listener {
             address: self.address,
             endpoint: Mutex::new(endpoint),
+            stay_open: self.stay_open,
             #[cfg(unix)]
             tcp: self.tcp.as_ref().map(Arc::downgrade).unwrap_or_default(),
         })
@@ -40,6 +43,8 @@ pub(super) struct Listener {
     pub(super) address: SocketAddr,
     /// `None` without QUIC, and after its socket has failed.
     endpoint: Mutex<Option<Endpoint>>,
+    /// True if another process keeps the sockets open after the end of this one.
+    pub(super) stay_open: bool,
     /// The listening TCP socket, while clients are accepted from it.
     #[cfg(unix)]
     tcp: std::sync::Weak<TcpListener>,
@@ -97,11 +102,19 @@ fn open_once(
     with_tcp: bool,
     inherited: Option<ListeningSockets>,
 ) -> Result<OpenSockets, Error> {
-    let (tcp, udp) = inherited.map_or_else(Default::default, |it| (it.tcp, it.udp));
+    let inherited = inherited.unwrap_or_else(|| ListeningSockets::new(address, None, Vec::new()));
+    inherited.check(quic.is_some(), with_tcp)?;
+    let ListeningSockets {
+        tcp,
+        udp,
+        stay_open,
+        ..
+    } = inherited;
     let mut sockets = OpenSockets {
         address,
         quic: None,
         tcp: None,
+        stay_open,
     };
     let make = quic.and_then(|quic| quic.sinks.as_ref());
     let sinks = make.map(AddressSinks::new);

@@ -11,7 +11,7 @@ pub(super) enum Phase {
     Running,
     /// All clients are served, but the server reports that it is not ready.
     NotReady,
-    /// No new connections are accepted, because another process does; open ones continue.
+    /// No new connections are accepted, because another process does or will; open ones continue.
     Retired,
     /// No new connections are accepted; open ones end after their requests.
     Draining,

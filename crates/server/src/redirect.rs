@@ -23,9 +23,9 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::cause::Cause;
 use crate::certificates::Sources;
-use crate::error::Error;
 use crate::limits::Limits;
 use crate::limits::shares::Shares;
+use crate::listen::{Listener, OpenSockets};
 use crate::own_response::OwnResponse;
 use crate::phase::{Part, Phase};
 use crate::site::Site;
@@ -36,8 +36,7 @@ use crate::tcp::{concerns_one_connection, is_permanent};
 /// The open listeners of plain HTTP.
 #[derive(Debug)]
 pub(crate) struct Redirects {
-    listeners: Vec<TcpListener>,
-    addresses: Vec<SocketAddr>,
+    sockets: Vec<OpenSockets>,
     answerer: Answerer,
 }
 
@@ -53,36 +52,35 @@ struct Answerer {
 type Challenges = dyn Fn(&str) -> Option<String> + Send + Sync;
 
 impl Redirects {
-    /// Opens the listeners. `port` is that of https at which clients reach the server.
-    pub(crate) fn open(
-        addresses: io::Result<Vec<SocketAddr>>,
+    /// Serves at these sockets. `port` is that of https at which clients reach the server.
+    pub(crate) fn new(
+        sockets: Vec<OpenSockets>,
         port: u16,
         sources: &Sources,
-    ) -> Result<Self, Error> {
-        let (mut listeners, mut opened) = (Vec::new(), Vec::new());
-        for address in addresses.map_err(Error::Address)? {
-            let failed = |error| Error::tcp(address, error);
-            let listener = listen(address).map_err(failed)?;
-            opened.push(listener.local_addr().map_err(failed)?);
-            listeners.push(listener);
-        }
+    ) -> Result<Self, ConfigError> {
         Ok(Self {
             answerer: Answerer {
                 port,
-                challenges: challenges(sources, !listeners.is_empty())?,
+                challenges: challenges(sources, !sockets.is_empty())?,
             },
-            listeners,
-            addresses: opened,
+            sockets,
         })
     }
 
     pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
-        self.addresses.clone()
+        self.sockets.iter().map(|it| it.address).collect()
+    }
+
+    pub(crate) fn listeners(&self) -> Vec<Arc<Listener>> {
+        self.sockets.iter().map(OpenSockets::listener).collect()
     }
 
     /// Serves clients until the server drains.
     pub(crate) fn begin(self, site: &Arc<Site>) {
-        for (listener, address) in self.listeners.into_iter().zip(self.addresses) {
+        for OpenSockets { address, tcp, .. } in self.sockets {
+            let Some(listener) = tcp else {
+                continue;
+            };
             let task = site.tasks.task(format!("plain HTTP at {address}"));
             let acceptor = Acceptor {
                 address,
@@ -105,24 +103,24 @@ struct Acceptor {
 }
 
 impl Acceptor {
-    /// Serves clients until the server drains. If the socket fails permanently, opens another one.
-    async fn serve(self, listener: TcpListener, task: Arc<Task>) {
+    /// Serves clients until the server stops accepting. If the socket fails permanently, opens another one.
+    async fn serve(self, listener: Arc<TcpListener>, task: Arc<Task>) {
         let mut first = Some(listener);
-        let draining = self.part.clone().will_reach(Phase::Draining);
+        let retired = self.part.clone().will_reach(Phase::Retired);
         let this = &self;
         let begin = move || {
             let first = first.take();
             async move {
                 let socket = match first {
                     Some(socket) => socket,
-                    None => listen(this.address)?,
+                    None => Arc::new(listen(this.address)?),
                 };
                 Err(this.accept(&socket).await.into())
             }
         };
         tokio::select! {
             biased;
-            () = draining => {}
+            () = retired => {}
             () = keep_running(&task, &self.site.events, begin) => {}
         }
     }

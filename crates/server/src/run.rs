@@ -86,9 +86,6 @@ pub struct Bound {
 pub(super) fn bind(mut server: Server) -> Result<Bound, Error> {
     prepare(&mut server)?;
     let addresses = server.addresses.map_err(Error::Address)?;
-    if server.with_quic {
-        server.quic.path_settings.check(&addresses)?;
-    }
     let certificates = server.certificates?;
     let resolver = certificates.resolver;
     let reset = server.reset.or(certificates.reset);
@@ -102,11 +99,12 @@ pub(super) fn bind(mut server: Server) -> Result<Bound, Error> {
     let may_retry = server.quic.retry_policy(&resolver) != RetryPolicy::Never;
     let memory = budget(server.quic.memory_budget);
     let build = |it: QuicSettings| it.build(&tls, &resolver, &server.limits, &server.http3);
-    let quic = server.with_quic.then_some(server.quic);
-    let quic = quic.map(build).transpose()?;
+    let quic = server.with_quic.then_some(server.quic).map(build);
+    let quic = quic.transpose()?;
     let tls = tls.tcp()?;
-    let sockets = open_all(
+    let opened = open_all(
         addresses,
+        server.redirects.map_err(Error::Address)?,
         server.inherited,
         quic.as_ref(),
         reset.as_ref(),
@@ -132,21 +130,22 @@ pub(super) fn bind(mut server: Server) -> Result<Bound, Error> {
         may_retry,
     };
     let challenge = challenge(&certificates.sources)?;
-    let tcp = TcpContext::new(site.clone(), tls, challenge, memory, sockets.len());
-    let port = https_port(server.alt_svc, &sockets);
-    let redirects = Redirects::open(server.redirects, port, &certificates.sources)?;
+    let tcp = TcpContext::new(site.clone(), tls, challenge, memory, opened.https.len());
+    let port = https_port(server.alt_svc, &opened.https);
+    let redirects = Redirects::new(opened.plain, port, &certificates.sources)?;
     let acme = acme_stats(&certificates.sources);
     let (sources, watch) = watch(&site, certificates.sources);
     let handle = ServerHandle(Arc::new(Running {
         site: site.clone(),
-        listeners: sockets.iter().map(OpenSockets::listener).collect(),
+        listeners: opened.https.iter().map(OpenSockets::listener).collect(),
+        redirects: redirects.listeners(),
         sources,
         acme,
     }));
     let endpoints = handle.endpoints();
     endpoints.iter().for_each(|it| site.add_endpoint(it));
     Ok(Bound {
-        sockets,
+        sockets: opened.https,
         handle,
         quic: Arc::new(quic),
         tcp: Arc::new(tcp),
@@ -157,7 +156,7 @@ pub(super) fn bind(mut server: Server) -> Result<Bound, Error> {
     })
 }
 
-/// Checks the settings that are independent of addresses and certificates, and applies the limits of header
+/// Checks the settings that are independent of certificates, and applies the limits of header
 /// sections to HTTP/3.
 fn prepare(server: &mut Server) -> Result<(), Error> {
     server.http3.limits = server.limits.fields(server.http3.limits);
@@ -165,6 +164,9 @@ fn prepare(server: &mut Server) -> Result<(), Error> {
         return Err(Error::NothingToServe);
     }
     limits::check_all(&server.limits, &server.http3)?;
+    if let (true, Ok(addresses)) = (server.with_quic, &server.addresses) {
+        server.quic.path_settings.check(addresses)?;
+    }
     Ok(())
 }
 
@@ -199,20 +201,27 @@ fn budget(given: Option<u64>) -> u64 {
     given.unwrap_or_else(courser_quic::default_memory_budget)
 }
 
+/// The open sockets of a server.
+struct AllSockets {
+    https: Vec<OpenSockets>,
+    plain: Vec<OpenSockets>,
+}
+
 /// Opens the sockets of all addresses. For port 0, addresses with different IPs share one port.
 fn open_all(
     addresses: Vec<SocketAddr>,
+    plain: Vec<SocketAddr>,
     mut inherited: Vec<ListeningSockets>,
     quic: Option<&QuicSockets>,
     reset: Option<&ResetSecret>,
     with_tcp: bool,
-) -> Result<Vec<OpenSockets>, Error> {
-    let mut sockets: Vec<OpenSockets> = Vec::with_capacity(addresses.len());
+) -> Result<AllSockets, Error> {
+    let mut https: Vec<OpenSockets> = Vec::with_capacity(addresses.len());
     for mut address in addresses {
-        let is_new = sockets
+        let is_new = https
             .iter()
             .all(|sockets| !is_same_host(sockets.address, address));
-        if let (0, Some(first), true) = (address.port(), sockets.first(), is_new) {
+        if let (0, Some(first), true) = (address.port(), https.first(), is_new) {
             address.set_port(first.address.port());
         }
         let quic = quic.map(|quic| QuicSockets {
@@ -225,9 +234,15 @@ fn open_all(
             ..*quic
         });
         let inherited = handover::take(&mut inherited, address);
-        sockets.push(listen::open(address, quic.as_ref(), with_tcp, inherited)?);
+        https.push(listen::open(address, quic.as_ref(), with_tcp, inherited)?);
     }
-    Ok(sockets)
+    let plain = plain.into_iter().map(|address| {
+        let inherited = handover::take(&mut inherited, address);
+        listen::open(address, None, true, inherited)
+    });
+    let plain = plain.collect::<Result<_, _>>()?;
+    handover::check_empty(&inherited)?;
+    Ok(AllSockets { https, plain })
 }
 
 /// Returns the port at which clients reach the server.

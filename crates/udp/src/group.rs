@@ -68,10 +68,40 @@ impl SocketGroup {
             socket.bind(&local.into())?;
             group.sockets.push(UdpSocket::own(socket, local, true)?);
         }
-        if let Some(rule) = rule {
-            group.unsteered = steer(&group.sockets[0], rule, count).err();
+        group.steer(rule);
+        Ok(group)
+    }
+
+    /// Combines sockets that another process has bound to `address`, in the order in which it bound them.
+    ///
+    /// # Errors
+    /// Like [`UdpSocket::inherit`].
+    pub fn inherit(
+        address: SocketAddr,
+        sockets: Vec<std::net::UdpSocket>,
+        rule: Option<Steering>,
+    ) -> io::Result<Self> {
+        let is_shared = sockets.len() > 1;
+        let sockets = sockets
+            .into_iter()
+            .map(|socket| UdpSocket::inherit(socket, address, is_shared));
+        let mut group = Self {
+            sockets: sockets.collect::<io::Result<_>>()?,
+            unshared: None,
+            unsteered: None,
+        };
+        if is_shared {
+            group.steer(rule);
         }
         Ok(group)
+    }
+
+    /// Makes the system follow the rule.
+    fn steer(&mut self, rule: Option<Steering>) {
+        let count = u16::try_from(self.sockets.len()).unwrap_or(MAX_GROUP);
+        if let (Some(rule), Some(first)) = (rule, self.sockets.first()) {
+            self.unsteered = steer(first, rule, count).err();
+        }
     }
 }
 

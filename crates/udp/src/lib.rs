@@ -16,6 +16,7 @@
 //! - [`release_unused_memory`] gives memory that is not in use back to the system.
 //! - [`parse_ip`] and [`parse_socket_addr`] read addresses with zones, which the names of interfaces can be,
 //!   and [`split_zone`] takes the zone out of a URL.
+//! - `take_passed_descriptors` takes sockets that a service manager has opened, on Linux.
 //! - [`classify`] classifies errors by the reaction they call for, and [`ErrorCause`] names their cause.
 //!
 //! This is the only crate with `unsafe` for system calls, and only in the modules named for one.
@@ -30,6 +31,8 @@ mod error;
 mod group;
 mod icmp;
 mod memory;
+#[cfg(target_os = "linux")]
+mod passed;
 mod portable;
 mod quote;
 mod socket;
@@ -48,6 +51,8 @@ pub use error::{
 pub use group::{MAX_GROUP, SocketGroup};
 pub use icmp::{Refused, TooBigSender};
 pub use memory::default_memory_budget;
+#[cfg(target_os = "linux")]
+pub use passed::{PassedDescriptor, take_passed_descriptors};
 pub use portable::{clock_state, release_unused_memory};
 pub use quote::MAX_QUOTE;
 pub use socket::UdpSocket;

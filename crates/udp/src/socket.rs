@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 #[cfg(windows)]
 use std::os::windows::io::{AsRawSocket, AsSocket, BorrowedSocket, RawSocket};
 
-use socket2::{Domain, Protocol, Type};
+use socket2::{Domain, Protocol, SockRef, Type};
 
 use crate::batch::{Received, Transmit};
 use crate::capabilities::Capabilities;
@@ -133,9 +133,13 @@ impl UdpSocket {
             ));
         };
         let this = self.socket.io();
+        // A socket that a service manager has opened belongs to another user, and the kernel lets only sockets of
+        // the same user share a port. systemd sets this option, with which all users can.
+        let is_reusable = SockRef::from(this).reuse_address()?;
         let open = || -> io::Result<socket2::Socket> {
             let socket = unbound(address)?;
             share_port(&socket)?;
+            socket.set_reuse_address(is_reusable)?;
             socket.bind(&address.into())?;
             socket.connect(&in_family_of(address, peer).into())?;
             Ok(socket)

@@ -64,10 +64,12 @@ struct LogQueue {
     lines: AtomicU64,
     dropped: AtomicU64,
     has_warned: AtomicBool,
+    /// True from a failed write until one succeeds.
+    is_failing: AtomicBool,
     /// Set after the file was moved away; the thread then opens the path again.
     reopen_requested: AtomicBool,
     end_requested: AtomicBool,
-    /// Called once, when the first line is dropped.
+    /// Receives the warnings that [`AccessLog::open`] lists.
     warn: Box<dyn Fn(&str) + Send + Sync>,
 }
 
@@ -91,7 +93,8 @@ enum Order {
 
 impl AccessLog {
     /// Opens a log that appends to the file `path`, or writes to standard output if it is `None`. `warn` is
-    /// called once, on a thread of its own, when the first line is dropped.
+    /// called on a thread of its own: when the first line is dropped, when the file cannot be written and when it can
+    /// again, and when it cannot be opened again.
     ///
     /// # Errors
     /// The file cannot be opened, or the thread cannot start.
@@ -108,6 +111,7 @@ impl AccessLog {
             lines: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
             has_warned: AtomicBool::new(false),
+            is_failing: AtomicBool::new(false),
             reopen_requested: AtomicBool::new(false),
             end_requested: AtomicBool::new(false),
             warn: Box::new(warn),
@@ -195,8 +199,7 @@ impl AccessLog {
         if !fits || self.queue.try_send(Order::Line(line)).is_err() {
             self.shared.queued.fetch_sub(len, Relaxed);
             self.shared.lines.fetch_sub(1, Relaxed);
-            self.shared
-                .count_dropped_line("the disk or the reader is too slow");
+            self.shared.count_dropped_line();
         }
     }
 
@@ -237,15 +240,29 @@ impl Drop for Running {
 }
 
 impl LogQueue {
-    /// Counts a line that is not written, and warns once.
-    fn count_dropped_line(self: &Arc<Self>, reason: &str) {
+    /// Counts a line for which the queue has no room, and warns of the first one.
+    fn count_dropped_line(self: &Arc<Self>) {
         self.dropped.fetch_add(1, Relaxed);
-        if self.has_warned.swap(true, Relaxed) {
-            return;
+        if !self.has_warned.swap(true, Relaxed) {
+            self.warn(
+                "access log lines are dropped: the disk or the reader is too slow \
+                 (courser_access_log_dropped_total counts them)"
+                    .to_owned(),
+            );
         }
-        let text = format!(
-            "access log lines are dropped: {reason} (courser_access_log_dropped_total counts them)"
-        );
+    }
+
+    /// Warns of an error, unless the write before has failed too.
+    fn on_write_error(self: &Arc<Self>, error: &io::Error) {
+        if !self.is_failing.swap(true, Relaxed) {
+            self.warn(format!(
+                "cannot write the access log: {error}; lines beyond a few are dropped \
+                 (courser_access_log_dropped_total counts them)"
+            ));
+        }
+    }
+
+    fn warn(self: &Arc<Self>, text: String) {
         let shared = self.clone();
         // The callback may block, for example on a pipe without a reader, and no request may wait for it.
         let thread = std::thread::Builder::new().name("access-log-warning".to_owned());
@@ -274,19 +291,32 @@ impl Target {
         }
     }
 
-    fn flush(&mut self) {
-        if let Self::File(_, out) = self {
-            // Bytes that cannot be written stay in the buffer; lines that do not fit are counted.
-            let _ = out.flush();
+    /// Writes what is buffered. Bytes that cannot be written stay in the buffer; lines that do not fit are counted.
+    fn flush(&mut self, shared: &Arc<LogQueue>) {
+        let Self::File(_, out) = self else {
+            return;
+        };
+        match out.flush() {
+            Ok(()) => {
+                if shared.is_failing.swap(false, Relaxed) {
+                    shared.warn("the access log is written again".to_owned());
+                }
+            }
+            Err(error) => shared.on_write_error(&error),
         }
     }
 
-    fn reopen(&mut self) {
-        self.flush();
-        if let Self::File(path, out) = self
-            && let Ok(file) = append_to(path)
-        {
-            *out = file;
+    fn reopen(&mut self, shared: &Arc<LogQueue>) {
+        self.flush(shared);
+        let Self::File(path, out) = self else {
+            return;
+        };
+        match append_to(path) {
+            Ok(file) => *out = file,
+            Err(error) => shared.warn(format!(
+                "cannot open the access log {} again: {error}; lines go to the file that was open before",
+                path.display()
+            )),
         }
     }
 }
@@ -317,14 +347,14 @@ fn write_all(mut target: Target, orders: &Receiver<Order>, shared: &Arc<LogQueue
     loop {
         let order = orders.recv_timeout(FLUSH_AFTER);
         if shared.reopen_requested.swap(false, Acquire) {
-            target.reopen();
+            target.reopen(shared);
         }
         match order {
             Ok(Order::Line(line)) => write_line(&mut target, &line, shared),
             Ok(Order::Wake) => {}
             #[cfg(test)]
             Ok(Order::Panic) => panic!("panic requested by the test"),
-            Err(RecvTimeoutError::Timeout) => target.flush(),
+            Err(RecvTimeoutError::Timeout) => target.flush(shared),
             Err(RecvTimeoutError::Disconnected) => break,
         }
         if shared.end_requested.load(Acquire) {
@@ -336,7 +366,7 @@ fn write_all(mut target: Target, orders: &Receiver<Order>, shared: &Arc<LogQueue
             break;
         }
     }
-    target.flush();
+    target.flush(shared);
 }
 
 fn write_line(target: &mut Target, line: &str, shared: &Arc<LogQueue>) {
@@ -344,7 +374,8 @@ fn write_line(target: &mut Target, line: &str, shared: &Arc<LogQueue>) {
     shared.queued.fetch_sub(line.len(), Relaxed);
     shared.lines.fetch_sub(1, Relaxed);
     if let Err(error) = written {
-        shared.count_dropped_line(&error.to_string());
+        shared.dropped.fetch_add(1, Relaxed);
+        shared.on_write_error(&error);
     }
 }
 
@@ -413,6 +444,47 @@ mod tests {
         // A pipe holds 64 KiB.
         assert!((1000..2000).contains(&lost), "{lost}");
         assert_eq!(watched.dropped(), lost);
+    }
+
+    /// A file whose writes fail, as on a full disk, is reported once; so is a directory that has vanished.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn file_that_cannot_be_written_or_opened_again_is_reported() {
+        let folder = std::env::temp_dir().join(format!("courser-log-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir(&folder).expect("a folder");
+        let path = folder.join("log");
+        std::os::unix::fs::symlink("/dev/full", &path).expect("a link");
+        let (sender, warnings) = channel();
+        let warn = move |text: &str| sender.send(text.to_owned()).expect("a receiver");
+        let (log, writer) = AccessLog::open(LogFormat::Common, Some(&path), warn).expect("open");
+        let order = |text: &str| {
+            log.shared.queued.fetch_add(text.len(), Relaxed);
+            log.shared.lines.fetch_add(1, Relaxed);
+            let order = Order::Line(text.to_owned());
+            log.queue.send(order).expect("the log task runs");
+        };
+        let warning = || {
+            let received = warnings.recv_timeout(Duration::from_secs(20));
+            received.expect("a warning")
+        };
+        order("first\n");
+        let text = warning();
+        assert!(text.contains("cannot write the access log"), "{text}");
+        assert!(text.contains("No space left"), "{text}");
+        std::fs::remove_dir_all(&folder).expect("a folder");
+        log.reopen();
+        let text = warning();
+        assert!(text.contains("cannot open the access log"), "{text}");
+        std::fs::create_dir(&folder).expect("a folder");
+        log.reopen();
+        order("second\n");
+        let text = warning();
+        assert!(text.contains("written again"), "{text}");
+        log.end(&writer, Duration::from_secs(5));
+        let text = std::fs::read_to_string(&path).expect("a file");
+        assert_eq!(text, "second\n");
+        std::fs::remove_dir_all(&folder).expect("a folder");
     }
 
     #[tokio::test]

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use courser_transport::EndpointConfig;
-use courser_udp::Steering;
+use courser_udp::{SocketGroup, Steering};
 
 use crate::runtime::{Current, Socket};
 
@@ -33,15 +33,16 @@ impl ShardSockets {
         sockets: Vec<std::net::UdpSocket>,
         rule: Option<Steering>,
     ) -> std::io::Result<Self> {
-        let is_shared = sockets.len() > 1;
-        let each = sockets.into_iter().map(|socket| {
-            let socket = courser_udp::UdpSocket::inherit(socket, address, is_shared)?;
-            runtime.adopt_udp(socket)
-        });
+        let group = SocketGroup::inherit(address, sockets, rule)?;
+        let is_shared = group.sockets.len() > 1;
+        let note = group
+            .unsteered
+            .map(|error| unsteered(&format!("the system refuses the filter: {error}")));
+        let each = group.sockets.into_iter().map(|it| runtime.adopt_udp(it));
         Ok(Self {
             each: each.collect::<std::io::Result<_>>()?,
             rule: rule.filter(|_| is_shared),
-            note: None,
+            note,
         })
     }
 
@@ -76,15 +77,18 @@ impl ShardSockets {
             (Some(_), Some(error)) => Some(format!("the system refuses the filter: {error}")),
             (Some(_), None) => None,
         };
-        let note = cause.map(|cause| {
-            format!("datagrams of clients that have moved are handed on between shards ({cause})")
-        });
+        let note = cause.map(|cause| unsteered(&cause));
         Ok(Self {
             each: each.collect::<std::io::Result<_>>()?,
             rule,
             note,
         })
     }
+}
+
+/// Returns the note for shards that the system does not choose by connection IDs.
+fn unsteered(cause: &str) -> String {
+    format!("datagrams of clients that have moved are handed on between shards ({cause})")
 }
 
 /// Returns the rule for the connection IDs of an endpoint, if they have a place for the shard.

@@ -21,6 +21,21 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     // A restart need not wait for old connections to expire. On Windows this option would share the port.
     #[cfg(unix)]
     socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    adopt(socket)
+}
+
+/// Silence after which TCP probes whether a client still exists, and the interval of the probes, as in Go.
+const KEEPALIVE: Duration = Duration::from_secs(15);
+
+/// Adopts a socket that listens already.
+pub(crate) fn inherit(socket: std::net::TcpListener) -> io::Result<TcpListener> {
+    adopt(socket.into())
+}
+
+/// Makes a listening socket one of tokio.
+fn adopt(socket: Socket) -> io::Result<TcpListener> {
     // Accepted sockets inherit it, so that it costs nothing per connection. A client that has vanished from a tunnel
     // would hold its socket for ever. Some systems lack the times; then theirs apply.
     let keepalive = TcpKeepalive::new()
@@ -30,18 +45,7 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
         let _ = socket.set_keepalive(true);
     }
     socket.set_nonblocking(true)?;
-    socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
     TcpListener::from_std(socket.into())
-}
-
-/// Silence after which TCP probes whether a client still exists, and the interval of the probes, as in Go.
-const KEEPALIVE: Duration = Duration::from_secs(15);
-
-/// Adopts a socket that listens already.
-pub(crate) fn inherit(socket: std::net::TcpListener) -> io::Result<TcpListener> {
-    socket.set_nonblocking(true)?;
-    TcpListener::from_std(socket)
 }
 
 /// Number of connections that the system may queue. Its own limit may be lower.

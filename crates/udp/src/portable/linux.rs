@@ -30,12 +30,14 @@ use errqueue::ErrorQueue;
 use options::Supported;
 
 pub use adjtimex::clock_state;
+pub(crate) use fcntl::adopt;
 pub(crate) use group::{share_port, steer, unshare_port};
 pub use malloc_trim::release_unused_memory;
 
 mod adjtimex;
 mod cmsg;
 mod errqueue;
+mod fcntl;
 mod group;
 mod gso;
 mod malloc_trim;
