@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use crate::gateway::Gateway;
@@ -31,9 +32,12 @@ impl Client {
     /// Panics if nobody listens, or the certificate is another one.
     pub async fn connect(version: Version, gateway: &Gateway) -> Self {
         match version {
-            Version::Http1 => Self::Http1(Box::new(tls(gateway, "http/1.1").await)),
+            Version::Http1 => {
+                let stream = connect_tls(gateway, &["http/1.1"]).await;
+                Self::Http1(Box::new(Wire::from(stream)))
+            }
             Version::Http2 => {
-                let wire = tls(gateway, "h2").await;
+                let wire = Wire::from(connect_tls(gateway, &["h2"]).await);
                 Self::Http2(Box::new(h2::Connection::client(wire).await))
             }
             Version::Http3 => {
@@ -60,7 +64,7 @@ impl Client {
                         return Seen::nothing(End::Reset(0));
                     }
                 }
-                let seen = h1::read_response(wire, request.method == b"HEAD").await;
+                let seen = h1::read_response(wire, request.control.method == b"HEAD").await;
                 if seen.get("connection").contains("close") {
                     wire.close().await;
                 }
@@ -121,7 +125,11 @@ impl Client {
 /// The path of the healthy request of [`Client::exchange_beside`].
 pub(crate) const NEIGHBOUR: &str = "/neighbour";
 
-async fn tls(gateway: &Gateway, protocol: &str) -> Wire {
+/// Opens a TLS connection that offers these protocols of ALPN.
+///
+/// # Panics
+/// Panics if no server listens, or if its certificate is another one.
+pub async fn connect_tls(gateway: &Gateway, protocols: &[&str]) -> TlsStream<TcpStream> {
     let mut roots = RootCertStore::empty();
     roots
         .add(gateway.certificate.clone())
@@ -129,12 +137,12 @@ async fn tls(gateway: &Gateway, protocol: &str) -> Wire {
     let mut config = ClientConfig::builder()
         .with_root_certificates(roots)
         .with_no_client_auth();
-    config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+    let protocols = protocols.iter().map(|name| name.as_bytes().to_vec());
+    config.alpn_protocols = protocols.collect();
     let stream = TcpStream::connect(gateway.address)
         .await
         .expect("a listener");
     let name = "localhost".try_into().expect("a name");
     let connector = TlsConnector::from(Arc::new(config));
-    let stream = connector.connect(name, stream).await.expect("TLS");
-    Wire::from(stream)
+    connector.connect(name, stream).await.expect("TLS")
 }

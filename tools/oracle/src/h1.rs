@@ -1,51 +1,40 @@
 //! HTTP/1.1: messages written byte by byte, and read as RFC 9112 has them.
 
-use crate::message::{Content, Ending, Field, Request, Response, field};
+use crate::message::{Content, Ending, Field, Message, Request, Response, field};
 use crate::seen::{End, Framing, Seen};
 use crate::wire::Wire;
 
 /// Returns the bytes of a request.
 pub fn request(request: &Request) -> Vec<u8> {
-    let mut bytes = request.method.clone();
+    let control = &request.control;
+    let mut bytes = control.method.clone();
     bytes.push(b' ');
-    bytes.extend_from_slice(&request.path);
+    bytes.extend_from_slice(&control.path);
     bytes.extend_from_slice(b" HTTP/1.1\r\n");
-    if let Some(authority) = &request.authority {
+    if let Some(authority) = &control.authority {
         write_field(&field("host", authority), &mut bytes);
     }
-    write_rest(
-        &request.fields,
-        &request.content,
-        &request.trailers,
-        request.ending,
-        &mut bytes,
-    );
+    write_rest(request, &mut bytes);
     bytes
 }
 
 /// Returns the bytes of a response.
 pub fn response(response: &Response) -> Vec<u8> {
     let mut bytes = Vec::new();
-    for (status, fields) in &response.interim {
+    for (status, fields) in &response.control.interim {
         bytes.extend_from_slice(format!("HTTP/1.1 {status:03} \r\n").as_bytes());
         fields
             .iter()
             .for_each(|field| write_field(field, &mut bytes));
         bytes.extend_from_slice(b"\r\n");
     }
-    bytes.extend_from_slice(format!("HTTP/1.1 {:03} \r\n", response.status).as_bytes());
+    bytes.extend_from_slice(format!("HTTP/1.1 {:03} \r\n", response.control.status).as_bytes());
     // Without it the end of the connection would be that of the content.
-    let has_length = !matches!(response.status, 100..200 | 204 | 304);
+    let has_length = !matches!(response.control.status, 100..200 | 204 | 304);
     if has_length && response.content == Content::None && response.trailers.is_empty() {
         write_field(&field("content-length", "0"), &mut bytes);
     }
-    write_rest(
-        &response.fields,
-        &response.content,
-        &response.trailers,
-        response.ending,
-        &mut bytes,
-    );
+    write_rest(response, &mut bytes);
     bytes
 }
 
@@ -56,27 +45,19 @@ fn write_field((name, value): &Field, to: &mut Vec<u8>) {
     to.extend_from_slice(b"\r\n");
 }
 
-fn write_rest(
-    fields: &[Field],
-    content: &Content,
-    trailers: &[Field],
-    ending: Ending,
-    to: &mut Vec<u8>,
-) {
-    let is_chunked = matches!(content, Content::Unknown(_)) || !trailers.is_empty();
-    // A message that is cut promises more than comes.
-    let more = usize::from(ending != Ending::Complete);
-    match content {
-        Content::Length(_) if !is_chunked => {
-            let length = content.bytes().len() + more;
-            write_field(&field("content-length", length.to_string()), to);
-        }
-        _ if is_chunked => write_field(&field("transfer-encoding", "chunked"), to),
-        _ => {}
+/// Writes what follows the control data.
+fn write_rest<C>(message: &Message<C>, to: &mut Vec<u8>) {
+    let trailers = &message.trailers;
+    let is_chunked = matches!(message.content, Content::Unknown(_)) || !trailers.is_empty();
+    if is_chunked {
+        write_field(&field("transfer-encoding", "chunked"), to);
+    } else if let Some(length) = message.length_field() {
+        write_field(&length, to);
     }
+    let fields = &message.fields;
     fields.iter().for_each(|field| write_field(field, to));
     to.extend_from_slice(b"\r\n");
-    for piece in content.pieces() {
+    for piece in message.content.pieces() {
         if is_chunked && !piece.is_empty() {
             to.extend_from_slice(format!("{:x}\r\n", piece.len()).as_bytes());
             to.extend_from_slice(piece);
@@ -85,7 +66,7 @@ fn write_rest(
             to.extend_from_slice(piece);
         }
     }
-    if is_chunked && ending == Ending::Complete {
+    if is_chunked && message.ending == Ending::Complete {
         to.extend_from_slice(b"0\r\n");
         trailers.iter().for_each(|field| write_field(field, to));
         to.extend_from_slice(b"\r\n");

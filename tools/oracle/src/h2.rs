@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::hpack::{Decoder, encode, is_permitted};
-use crate::message::{Content, Ending, Field, Request, Response, field};
+use crate::hpack::{Decoder, Section, encode, is_permitted};
+use crate::message::{Content, Ending, Field, Message, Request, Response, field};
 use crate::seen::{End, Framing, Seen};
 use crate::wire::Wire;
 
@@ -99,65 +99,31 @@ pub fn headers(stream: u32, fields: &[Field], is_end: bool) -> Vec<Frame> {
 
 /// Returns the frames of a request.
 pub fn request(request: &Request, stream: u32) -> Vec<Frame> {
-    let mut fields = vec![field(":method", &request.method)];
-    if !request.scheme.is_empty() {
-        fields.push(field(":scheme", &request.scheme));
-    }
-    if let Some(authority) = &request.authority {
-        fields.push(field(":authority", authority));
-    }
-    if !request.path.is_empty() {
-        fields.push(field(":path", &request.path));
-    }
-    fields.extend(length_field(&request.content, request.ending));
-    fields.extend_from_slice(&request.fields);
-    message(
-        stream,
-        &fields,
-        &request.content,
-        &request.trailers,
-        request.ending,
-    )
+    message(stream, &request.section(), request)
 }
 
 /// Returns the frames of a response.
 pub fn response(response: &Response, stream: u32) -> Vec<Frame> {
     let mut frames = Vec::new();
-    for (status, interim) in &response.interim {
+    for (status, interim) in &response.control.interim {
         let status = field(":status", format!("{status:03}"));
         frames.extend(headers(stream, &[&[status], &interim[..]].concat(), false));
     }
-    let mut fields = vec![field(":status", format!("{:03}", response.status))];
-    fields.extend(length_field(&response.content, response.ending));
-    fields.extend_from_slice(&response.fields);
-    frames.extend(message(
-        stream,
-        &fields,
-        &response.content,
-        &response.trailers,
-        response.ending,
-    ));
+    let status = format!("{:03}", response.control.status);
+    let mut section = vec![field(":status", status)];
+    section.extend(response.length_field());
+    section.extend_from_slice(&response.fields);
+    frames.extend(message(stream, &section, response));
     frames
 }
 
-/// Returns Content-Length, with one more than comes if the message is cut.
-pub(crate) fn length_field(content: &Content, ending: Ending) -> Option<Field> {
-    let more = usize::from(ending != Ending::Complete);
-    let length = matches!(content, Content::Length(_)).then(|| content.bytes().len() + more)?;
-    Some(field("content-length", length.to_string()))
-}
-
-fn message(
-    stream: u32,
-    fields: &[Field],
-    content: &Content,
-    trailers: &[Field],
-    ending: Ending,
-) -> Vec<Frame> {
-    let is_complete = ending == Ending::Complete;
-    let has_more = *content != Content::None || !trailers.is_empty();
-    let mut frames = headers(stream, fields, is_complete && !has_more);
-    let pieces = content.pieces();
+/// Returns the frames of a message with this header section.
+fn message<C>(stream: u32, section: &[Field], message: &Message<C>) -> Vec<Frame> {
+    let trailers = &message.trailers;
+    let is_complete = message.ending == Ending::Complete;
+    let has_more = message.content != Content::None || !trailers.is_empty();
+    let mut frames = headers(stream, section, is_complete && !has_more);
+    let pieces = message.content.pieces();
     for (index, piece) in pieces.iter().enumerate() {
         let is_last = index + 1 == pieces.len() && trailers.is_empty();
         let flags = u8::from(is_last && is_complete);
@@ -169,7 +135,7 @@ fn message(
     if !trailers.is_empty() && is_complete {
         frames.extend(headers(stream, trailers, true));
     }
-    if ending == Ending::Reset {
+    if message.ending == Ending::Reset {
         frames.push(Frame::reset(stream, CANCEL));
     }
     frames
@@ -178,7 +144,7 @@ fn message(
 /// What has arrived on a stream.
 #[derive(Clone, Debug, Default)]
 pub struct Stream {
-    sections: Vec<Vec<Field>>,
+    sections: Vec<Section>,
     content: Vec<u8>,
     /// True behind END_STREAM.
     pub is_ended: bool,
@@ -353,13 +319,13 @@ impl Connection {
         let Some(block) = self.block.take() else {
             return;
         };
-        let fields = self.decoder.decode(&block.bytes);
-        let Some(fields) = fields.filter(|fields| is_permitted(fields)) else {
+        let section = self.decoder.decode(&block.bytes);
+        let Some(section) = section.filter(|section| is_permitted(&section.fields)) else {
             self.is_malformed = true;
             return;
         };
         let stream = self.streams.entry(block.stream).or_default();
-        stream.sections.push(fields);
+        stream.sections.push(section);
         stream.is_ended |= block.is_end;
     }
 
@@ -444,17 +410,13 @@ fn framing_of(fields: &mut Vec<Field>) -> Framing {
 }
 
 /// Builds a response from its field sections.
-pub(crate) fn response_of(sections: &[Vec<Field>], content: &[u8], end: End) -> Seen {
-    let mut seen = Seen::nothing(end);
-    seen.content = content.to_vec();
+pub(crate) fn response_of(sections: &[Section], content: &[u8], end: End) -> Seen {
+    let mut seen = without_header_section(sections, content, end);
     let mut sections = sections.iter();
-    for fields in sections.by_ref() {
-        let status = pseudo(fields, ":status").unwrap_or_default();
-        let rest: Vec<Field> = fields
-            .iter()
-            .filter(|field| !is_pseudo(field))
-            .cloned()
-            .collect();
+    for section in sections.by_ref() {
+        let status = pseudo(&section.fields, ":status").unwrap_or_default();
+        let fields = section.fields.iter();
+        let rest: Vec<Field> = fields.filter(|field| !is_pseudo(field)).cloned().collect();
         if status.starts_with('1') {
             seen.interim.push((status, rest));
             continue;
@@ -464,16 +426,15 @@ pub(crate) fn response_of(sections: &[Vec<Field>], content: &[u8], end: End) -> 
         break;
     }
     seen.framing = framing_of(&mut seen.fields);
-    seen.trailers = sections.flatten().cloned().collect();
+    seen.trailers = fields_of(sections);
     seen
 }
 
 /// Builds a request from its field sections.
-pub(crate) fn request_of(sections: &[Vec<Field>], content: &[u8], end: End) -> Seen {
-    let mut seen = Seen::nothing(end);
-    seen.content = content.to_vec();
+pub(crate) fn request_of(sections: &[Section], content: &[u8], end: End) -> Seen {
+    let mut seen = without_header_section(sections, content, end);
     let mut sections = sections.iter();
-    if let Some(fields) = sections.next() {
+    if let Some(Section { fields, .. }) = sections.next() {
         let method = pseudo(fields, ":method").unwrap_or_default();
         let path = pseudo(fields, ":path").unwrap_or_default();
         seen.start = format!("{method} {path}");
@@ -487,6 +448,23 @@ pub(crate) fn request_of(sections: &[Vec<Field>], content: &[u8], end: End) -> S
         }
     }
     seen.framing = framing_of(&mut seen.fields);
-    seen.trailers = sections.flatten().cloned().collect();
+    seen.trailers = fields_of(sections);
     seen
+}
+
+fn without_header_section(sections: &[Section], content: &[u8], end: End) -> Seen {
+    let never_indexed = sections
+        .iter()
+        .flat_map(|section| section.never_indexed.clone());
+    Seen {
+        content: content.to_vec(),
+        never_indexed: never_indexed.collect(),
+        ..Seen::nothing(end)
+    }
+}
+
+fn fields_of<'a>(sections: impl Iterator<Item = &'a Section>) -> Vec<Field> {
+    sections
+        .flat_map(|section| section.fields.clone())
+        .collect()
 }

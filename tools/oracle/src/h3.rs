@@ -10,13 +10,14 @@ use courser_quic::{
 
 use crate::PATIENCE;
 use crate::hpack::{decode_qpack, encode_qpack, is_permitted};
-use crate::message::{Content, Ending, Field, Request, field};
+use crate::message::{Content, Ending, Field, Request};
 use crate::seen::{End, Seen};
 
 /// A control stream with empty SETTINGS (RFC 9114 §6.2.1): no dynamic table.
 const CONTROL: &[u8] = &[0x00, 0x04, 0x00];
 const DATA: u64 = 0;
-const HEADERS: u64 = 1;
+/// The type of HEADERS (RFC 9114 §7.2.2).
+pub const HEADERS: u64 = 1;
 const REQUEST_CANCELLED: u32 = 0x10c;
 
 /// Returns a frame.
@@ -49,19 +50,7 @@ pub fn headers(fields: &[Field]) -> Vec<u8> {
 
 /// Returns the bytes of a request.
 pub fn request(request: &Request) -> Vec<u8> {
-    let mut fields = vec![field(":method", &request.method)];
-    if !request.scheme.is_empty() {
-        fields.push(field(":scheme", &request.scheme));
-    }
-    if let Some(authority) = &request.authority {
-        fields.push(field(":authority", authority));
-    }
-    if !request.path.is_empty() {
-        fields.push(field(":path", &request.path));
-    }
-    fields.extend(crate::h2::length_field(&request.content, request.ending));
-    fields.extend_from_slice(&request.fields);
-    let mut bytes = headers(&fields);
+    let mut bytes = headers(&request.section());
     for piece in request.content.pieces() {
         bytes.extend(frame(DATA, piece));
     }
@@ -205,10 +194,12 @@ fn parse(bytes: &[u8], end: End) -> Seen {
         };
         match kind {
             DATA => content.extend_from_slice(payload),
-            HEADERS => match decode_qpack(payload).filter(|fields| is_permitted(fields)) {
-                Some(fields) => sections.push(fields),
-                None => end = End::Malformed,
-            },
+            HEADERS => {
+                match decode_qpack(payload).filter(|section| is_permitted(&section.fields)) {
+                    Some(section) => sections.push(section),
+                    None => end = End::Malformed,
+                }
+            }
             _ => {}
         }
     }

@@ -128,6 +128,23 @@ fn unhuffman(text: &[u8]) -> Option<Vec<u8>> {
     (length < 8 && code == (1 << length) - 1).then_some(decoded)
 }
 
+/// A decoded field section.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Section {
+    pub(crate) fields: Vec<Field>,
+    /// The names of fields that must stay literals on each hop (RFC 7541 §6.2.3, RFC 9204 §4.5.4).
+    pub(crate) never_indexed: Vec<Vec<u8>>,
+}
+
+impl Section {
+    fn push(&mut self, field: Field, is_never_indexed: bool) {
+        if is_never_indexed {
+            self.never_indexed.push(field.0.clone());
+        }
+        self.fields.push(field);
+    }
+}
+
 /// Decodes the field blocks of one direction of an HTTP/2 connection.
 #[derive(Debug)]
 pub(crate) struct Decoder {
@@ -147,28 +164,31 @@ impl Decoder {
 
 impl Decoder {
     /// Decodes a block, or returns `None` if it is malformed.
-    pub(crate) fn decode(&mut self, block: &[u8]) -> Option<Vec<Field>> {
+    pub(crate) fn decode(&mut self, block: &[u8]) -> Option<Section> {
         let mut reader = Reader(block);
-        let mut fields = Vec::new();
+        let mut section = Section::default();
         while let Some(first) = reader.byte() {
             match first {
                 0x80.. => {
                     let index = reader.integer(first, 7)?;
-                    fields.push(self.entry(index)?);
+                    section.push(self.entry(index)?, false);
                 }
                 0x40..=0x7f => {
                     let field = self.literal(&mut reader, first, 6)?;
                     self.insert(field.clone());
-                    fields.push(field);
+                    section.push(field, false);
                 }
                 0x20..=0x3f => {
                     self.limit = reader.integer(first, 5)?;
                     self.evict();
                 }
-                _ => fields.push(self.literal(&mut reader, first, 4)?),
+                _ => {
+                    let field = self.literal(&mut reader, first, 4)?;
+                    section.push(field, first & 0x10 != 0);
+                }
             }
         }
-        Some(fields)
+        Some(section)
     }
 
     fn literal(&self, reader: &mut Reader<'_>, first: u8, bits: u8) -> Option<Field> {
@@ -206,30 +226,33 @@ impl Decoder {
 }
 
 /// Decodes a field section without a dynamic table, which the peer may not use because its capacity is 0.
-pub(crate) fn decode_qpack(section: &[u8]) -> Option<Vec<Field>> {
+pub(crate) fn decode_qpack(section: &[u8]) -> Option<Section> {
     let mut reader = Reader(section);
     let (required, _base) = (reader.byte()?, reader.byte()?);
     if required != 0 {
         return None;
     }
     let entry = |index: usize| QPACK.get(index);
-    let mut fields = Vec::new();
+    let mut section = Section::default();
     while let Some(first) = reader.byte() {
-        let field = match first {
+        match first {
             0xc0.. => {
                 let (name, value) = entry(reader.integer(first, 6)?)?;
-                crate::message::field(name, value)
+                section.push(crate::message::field(name, value), false);
             }
             0x40..=0x7f if first & 0x10 != 0 => {
                 let (name, _) = entry(reader.integer(first, 4)?)?;
-                (name.as_bytes().to_vec(), reader.value()?)
+                let field = (name.as_bytes().to_vec(), reader.value()?);
+                section.push(field, first & 0x20 != 0);
             }
-            0x20..=0x3f => (reader.string(first, 3)?, reader.value()?),
+            0x20..=0x3f => {
+                let field = (reader.string(first, 3)?, reader.value()?);
+                section.push(field, first & 0x10 != 0);
+            }
             _ => return None,
-        };
-        fields.push(field);
+        }
     }
-    Some(fields)
+    Some(section)
 }
 
 #[cfg(test)]
@@ -248,22 +271,29 @@ mod tests {
             field(":path", "/"),
             field(":authority", "www.example.com"),
         ];
-        assert_eq!(decoder.decode(first).as_deref(), Some(&expected[..]));
+        let decoded = decoder.decode(first).expect("a block");
+        assert_eq!(decoded.fields, expected);
         let second = b"\x82\x86\x84\xbe\x58\x86\xa8\xeb\x10\x64\x9c\xbf";
         let more = [&expected[..], &[field("cache-control", "no-cache")]].concat();
-        assert_eq!(decoder.decode(second), Some(more));
+        let decoded = decoder.decode(second).expect("a block");
+        assert_eq!((decoded.fields, decoded.never_indexed), (more, vec![]));
+    }
+
+    /// RFC 7541 appendix C.2.3.
+    #[test]
+    fn literals_that_are_never_indexed_are_recorded() {
+        let block = b"\x10\x08password\x06secret";
+        let decoded = Decoder::new().decode(block).expect("a block");
+        assert_eq!(decoded.fields, [field("password", "secret")]);
+        assert_eq!(decoded.never_indexed, [b"password"]);
     }
 
     #[test]
     fn what_is_written_is_read() {
         let fields = [field("x-long", "v".repeat(300)), field("a", "")];
-        assert_eq!(
-            Decoder::new().decode(&encode(&fields)).as_deref(),
-            Some(&fields[..])
-        );
-        assert_eq!(
-            decode_qpack(&encode_qpack(&fields)).as_deref(),
-            Some(&fields[..])
-        );
+        let decoded = Decoder::new().decode(&encode(&fields));
+        assert_eq!(decoded.expect("a block").fields, fields);
+        let decoded = decode_qpack(&encode_qpack(&fields));
+        assert_eq!(decoded.expect("a section").fields, fields);
     }
 }

@@ -26,10 +26,13 @@ mod tables;
 mod upstream;
 mod wire;
 
-pub use client::Client;
+pub use client::{Client, connect_tls};
 pub use gateway::Gateway;
 pub use lab::{Answered, Findings, Lab, Pair, Refusal};
-pub use message::{Content, Ending, Field, Request, Response, Version, field};
+pub use message::{
+    Content, Ending, Field, Message, Request, RequestControl, Response, ResponseControl, Version,
+    field,
+};
 pub use seen::{End, Framing, Seen};
 pub use upstream::{Script, Upstream, UpstreamVersion, When};
 pub use wire::{Record, Step, Wire};

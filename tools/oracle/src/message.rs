@@ -85,35 +85,52 @@ pub enum Ending {
     Reset,
 }
 
-/// A request.
+/// A request or a response: its control data (RFC 9110 §6.2), and what both have.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Request {
+pub struct Message<C> {
+    /// The control data.
+    pub control: C,
+    /// The fields, without those that the control data and the content imply.
+    pub fields: Vec<Field>,
+    /// The content.
+    pub content: Content,
+    /// The fields behind the content.
+    pub trailers: Vec<Field>,
+    /// The way in which it ends. All but [`Ending::Complete`] take effect behind the pieces of the content.
+    pub ending: Ending,
+}
+
+/// A request.
+pub type Request = Message<RequestControl>;
+/// A response.
+pub type Response = Message<ResponseControl>;
+
+/// The control data of a request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RequestControl {
     /// The method.
     pub method: Vec<u8>,
     /// The scheme, for HTTP/2 and HTTP/3.
     pub scheme: Vec<u8>,
     /// The authority: Host in HTTP/1.1, `:authority` otherwise.
     pub authority: Option<Vec<u8>>,
-    /// The path and the query, or the target as a whole in HTTP/1.1.
+    /// The path and the query, or the whole target in HTTP/1.1.
     pub path: Vec<u8>,
-    /// The fields, without those that the authority and the content give.
-    pub fields: Vec<Field>,
-    /// The content.
-    pub content: Content,
-    /// The fields behind the content.
-    pub trailers: Vec<Field>,
-    /// How it ends. What is not [`Ending::Complete`] ends behind the pieces of the content.
-    pub ending: Ending,
 }
 
-impl Request {
-    /// Returns a request for `https://localhost` with this path, without content.
-    pub fn new(method: impl AsRef<[u8]>, path: impl AsRef<[u8]>) -> Self {
+/// The control data of a response, and the interim responses before it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ResponseControl {
+    /// The status and the fields of each interim response.
+    pub interim: Vec<(u16, Vec<Field>)>,
+    /// The status.
+    pub status: u16,
+}
+
+impl<C> Message<C> {
+    const fn of(control: C) -> Self {
         Self {
-            method: method.as_ref().to_vec(),
-            scheme: b"https".to_vec(),
-            authority: Some(b"localhost".to_vec()),
-            path: path.as_ref().to_vec(),
+            control,
             fields: Vec::new(),
             content: Content::None,
             trailers: Vec::new(),
@@ -125,13 +142,6 @@ impl Request {
     #[must_use]
     pub fn with(mut self, name: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Self {
         self.fields.push(field(name, value));
-        self
-    }
-
-    /// Sets the authority.
-    #[must_use]
-    pub fn authority(mut self, authority: impl Into<Option<&'static str>>) -> Self {
-        self.authority = authority.into().map(|text| text.as_bytes().to_vec());
         self
     }
 
@@ -149,42 +159,67 @@ impl Request {
         self
     }
 
-    /// Sets the end.
+    /// Sets the way in which the message ends.
     #[must_use]
-    pub fn ending(mut self, ending: Ending) -> Self {
+    pub const fn ending(mut self, ending: Ending) -> Self {
         self.ending = ending;
         self
     }
+
+    /// Returns Content-Length. A message that is cut announces one byte more than it has.
+    pub(crate) fn length_field(&self) -> Option<Field> {
+        let missing = usize::from(self.ending != Ending::Complete);
+        let has_length = matches!(self.content, Content::Length(_));
+        let length = has_length.then(|| self.content.bytes().len() + missing)?;
+        Some(field("content-length", length.to_string()))
+    }
 }
 
-/// A response.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Response {
-    /// The interim responses before it: status and fields.
-    pub interim: Vec<(u16, Vec<Field>)>,
-    /// The status.
-    pub status: u16,
-    /// The fields, without those that the content gives.
-    pub fields: Vec<Field>,
-    /// The content.
-    pub content: Content,
-    /// The fields behind the content.
-    pub trailers: Vec<Field>,
-    /// How it ends.
-    pub ending: Ending,
+impl Request {
+    /// Returns a request for `https://localhost` with this path and without content.
+    pub fn new(method: impl AsRef<[u8]>, path: impl AsRef<[u8]>) -> Self {
+        Self::of(RequestControl {
+            method: method.as_ref().to_vec(),
+            scheme: b"https".to_vec(),
+            authority: Some(b"localhost".to_vec()),
+            path: path.as_ref().to_vec(),
+        })
+    }
+
+    /// Sets the authority.
+    #[must_use]
+    pub fn authority(mut self, authority: impl Into<Option<&'static str>>) -> Self {
+        let authority = authority.into().map(|text| text.as_bytes().to_vec());
+        self.control.authority = authority;
+        self
+    }
+
+    /// Returns the field section for HTTP/2 and HTTP/3. Pseudo-header fields that are empty are left out.
+    pub(crate) fn section(&self) -> Vec<Field> {
+        let control = &self.control;
+        let mut section = vec![field(":method", &control.method)];
+        if !control.scheme.is_empty() {
+            section.push(field(":scheme", &control.scheme));
+        }
+        if let Some(authority) = &control.authority {
+            section.push(field(":authority", authority));
+        }
+        if !control.path.is_empty() {
+            section.push(field(":path", &control.path));
+        }
+        section.extend(self.length_field());
+        section.extend_from_slice(&self.fields);
+        section
+    }
 }
 
 impl Response {
     /// Returns a response without content.
-    pub fn new(status: u16) -> Self {
-        Self {
+    pub const fn new(status: u16) -> Self {
+        Self::of(ResponseControl {
             interim: Vec::new(),
             status,
-            fields: Vec::new(),
-            content: Content::None,
-            trailers: Vec::new(),
-            ending: Ending::Complete,
-        }
+        })
     }
 
     /// Returns 200 with `ok` as content.
@@ -196,35 +231,7 @@ impl Response {
     #[must_use]
     pub fn interim(mut self, status: u16, fields: &[(&str, &str)]) -> Self {
         let fields = fields.iter().map(|(name, value)| field(name, value));
-        self.interim.push((status, fields.collect()));
-        self
-    }
-
-    /// Adds a field.
-    #[must_use]
-    pub fn with(mut self, name: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Self {
-        self.fields.push(field(name, value));
-        self
-    }
-
-    /// Sets the content.
-    #[must_use]
-    pub fn content(mut self, content: Content) -> Self {
-        self.content = content;
-        self
-    }
-
-    /// Adds a trailer field.
-    #[must_use]
-    pub fn trailer(mut self, name: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Self {
-        self.trailers.push(field(name, value));
-        self
-    }
-
-    /// Sets the end.
-    #[must_use]
-    pub fn ending(mut self, ending: Ending) -> Self {
-        self.ending = ending;
+        self.control.interim.push((status, fields.collect()));
         self
     }
 }

@@ -19,6 +19,8 @@ pub struct Seen {
     pub content: Vec<u8>,
     /// The fields behind the content.
     pub trailers: Vec<Field>,
+    /// The names of fields that HPACK or QPACK carried as literals that must never be indexed. They are not part of the text.
+    pub never_indexed: Vec<Vec<u8>>,
     /// How it ended.
     pub end: End,
 }
@@ -63,6 +65,7 @@ impl Seen {
             framing: Framing::None,
             content: Vec::new(),
             trailers: Vec::new(),
+            never_indexed: Vec::new(),
             end,
         }
     }

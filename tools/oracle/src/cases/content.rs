@@ -42,7 +42,7 @@ pub async fn content(lab: &mut Lab) -> Findings {
 
 fn check(upstream: UpstreamVersion, request: &Request, answered: &Answered) -> Result<(), String> {
     let seen = answered.forwarded()?;
-    let method = String::from_utf8_lossy(&request.method);
+    let method = String::from_utf8_lossy(&request.control.method);
     equal("start", &*seen.start, &*format!("{method} /content"))?;
     equal("content", seen.content.clone(), request.content.bytes())?;
     equal("end", seen.is_complete(), true)?;

@@ -320,10 +320,10 @@ pub async fn representations(gateway: &Gateway) -> Findings {
     for version in Version::ALL {
         let mut client = Client::connect(version, gateway).await;
         for path in [FILE, LARGE, "/none", "/"] {
-            for coding in ["", "gzip", "gzip;q=0", "x-none"] {
+            for coding in ["", "gzip", "gzip;q=0", "gzip;Q=0.0", "x-none"] {
                 let get = Request::new("GET", path).with("accept-encoding", coding);
                 let mut head = get.clone();
-                head.method = b"HEAD".to_vec();
+                head.control.method = b"HEAD".to_vec();
                 let (get, head) = (client.exchange(&get).await, client.exchange(&head).await);
                 let result = same(&get, &head);
                 findings.note(version, &format!("HEAD of {path} as {coding:?}"), result);

@@ -99,9 +99,9 @@ async fn outcome(lab: &mut Lab, pair: Pair, place: Place, byte: u8) -> Outcome {
     let mut request = Request::new("GET", "/sweep");
     let (mut name, mut value) = (b"x-a".to_vec(), b"v".to_vec());
     match place {
-        Place::Method => request.method = with(b"A", b"B"),
-        Place::Path => request.path = with(b"/a", b"b"),
-        Place::Query => request.path = with(b"/a?b", b"c"),
+        Place::Method => request.control.method = with(b"A", b"B"),
+        Place::Path => request.control.path = with(b"/a", b"b"),
+        Place::Query => request.control.path = with(b"/a?b", b"c"),
         Place::Name => name = with(b"x", b"y"),
         Place::Value => value = with(b"v", b"w"),
         Place::ValueStart => value = with(b"", b"w"),
@@ -125,7 +125,7 @@ async fn outcome(lab: &mut Lab, pair: Pair, place: Place, byte: u8) -> Outcome {
             };
         }
     };
-    let start = [&request.method[..], b" ", &request.path].concat();
+    let start = [&request.control.method[..], b" ", &request.control.path].concat();
     if seen.start != String::from_utf8_lossy(&start) && place != Place::Name {
         return Outcome::Wrong(format!("arrived as {}", seen.start));
     }

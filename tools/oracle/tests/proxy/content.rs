@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use courser_oracle::{Content, Ending, Framing, Request, UpstreamVersion, Version};
+use courser_oracle::{
+    Content, Ending, Framing, Request, Response, Script, UpstreamVersion, Version, field,
+};
 
 use crate::scene::{Scene, each_pair};
 
@@ -73,6 +75,33 @@ async fn trailers_are_forwarded_behind_content_of_unknown_length() {
             let trailers = [(b"x-sum".to_vec(), b"42".to_vec())];
             assert_eq!(seen[0].trailers, trailers, "{case}");
             assert!(seen[0].is_complete(), "{case}");
+        }
+    })
+    .await;
+}
+
+/// RFC 9110 §6.5.1, §10.1.4: over HTTP/1.1 a client that does not ask for trailers gets none.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn trailers_of_responses_are_sent_to_clients_that_take_them() {
+    each_pair(async |scene, version| {
+        let response = Response::new(200)
+            .with("trailer", "x-sum")
+            .content(Content::unknown("abc"))
+            .trailer("x-sum", "42");
+        scene.upstream.script(Script::answer(response));
+        let without = Request::new("GET", "/");
+        let with = without.clone().with("te", "trailers");
+        let with = match version {
+            Version::Http1 => with.with("connection", "te"),
+            _ => with,
+        };
+        for (request, is_asked) in [(without, version != Version::Http1), (with, true)] {
+            let (answer, _) = scene.exchange(version, &request).await;
+            assert!(answer.is_complete(), "{version}: {answer}");
+            assert_eq!(answer.content, b"abc", "{version}: {answer}");
+            let expected = [field("x-sum", "42")];
+            let expected = if is_asked { &expected[..] } else { &[] };
+            assert_eq!(answer.trailers, expected, "{version}: {answer}");
         }
     })
     .await;

@@ -1,6 +1,8 @@
 //! The table of fields, on the wire (RFC 9110 §5.1, §6.5.1, §7.6.1).
 
-use courser_oracle::{Content, Request, Response, Script, Seen, UpstreamVersion, Version, When};
+use courser_oracle::{
+    Client, Content, Ending, Request, Response, Script, Seen, UpstreamVersion, Version, When, h3,
+};
 use courser_services::{FIELD_RULES, FieldAction, FieldRule};
 
 use crate::scene::{Scene, each_pair};
@@ -187,7 +189,7 @@ async fn trailers_follow_the_table_in_both_directions() {
     .await;
 }
 
-/// RFC 9110 §7.6.1, and what the proxy writes itself stays.
+/// RFC 9110 §7.6.1. Fields that the proxy writes itself stay.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn listed_fields_are_removed_unless_the_proxy_writes_them() {
     let listed = "close, X-Mine, host, via, te, forwarded, x-forwarded-for, x-forwarded-host, \
@@ -206,6 +208,10 @@ async fn listed_fields_are_removed_unless_the_proxy_writes_them() {
         assert_eq!(seen.get("host"), "localhost", "{upstream}");
         assert_eq!(seen.get("x-forwarded-for"), "127.0.0.1", "{upstream}");
         assert_eq!(seen.get("te"), "trailers", "{upstream}");
+        // Of its own fields the proxy lists only those of the connection.
+        let is_http1 = upstream == UpstreamVersion::Http1;
+        let listed = if is_http1 { "te" } else { "" };
+        assert_eq!(seen.get("connection"), listed, "{upstream}");
         assert_eq!(seen.content, b"abc", "{upstream}");
         for name in ["via", "forwarded", "x-forwarded-host", "x-forwarded-proto"] {
             assert_ne!(seen.get(name), "", "{upstream}: {name}");
@@ -315,4 +321,29 @@ async fn other_fields_pass_unchanged_in_both_directions() {
         }
     })
     .await;
+}
+
+/// RFC 9204 §4.5.4: a field that is never indexed over HTTP/3 is never indexed over HTTP/2 either. h2 does not report such fields
+/// of HTTP/2 (see docs/conformance.tsv).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fields_that_are_never_indexed_over_http3_stay_so_over_http2() {
+    let scene = Scene::start(UpstreamVersion::H2c).await;
+    let Client::Http3(mut connection) = scene.client(Version::Http3).await else {
+        unreachable!("the version is HTTP/3");
+    };
+    // GET, https and `/` of the static table, `:authority` with its name, and the literal.
+    let section = [
+        &[0, 0, 0xc0 | 17, 0xc0 | 23, 0xc0 | 1, 0x50, 9][..],
+        b"localhost",
+        &[0x20 | 0x10 | 5],
+        b"x-pin",
+        &[4],
+        b"1234",
+    ];
+    let bytes = h3::frame(h3::HEADERS, &section.concat());
+    let answer = connection.raw(&bytes, Ending::Complete).await;
+    assert_eq!(answer.status(), 200, "{answer}");
+    let seen = scene.upstream.take().await.remove(0);
+    assert_eq!(seen.get("x-pin"), "1234", "{seen}");
+    assert_eq!(seen.never_indexed, [b"x-pin"], "{seen}");
 }
