@@ -38,6 +38,10 @@ pub(super) struct Settings {
     pub(super) attempt_delay: Duration,
     pub(super) redirects: usize,
     pub(super) retries: u32,
+    /// The time to wait for 100 (Continue).
+    pub(super) expect_wait: Duration,
+    /// The largest content that is sent over HTTP/1.1 without an expectation. `None` to add no expectation.
+    pub(super) expects_above: Option<u64>,
     pub(super) decompresses: bool,
     pub(super) user_agent: Option<HeaderValue>,
     pub(super) overrides: HashMap<(String, u16), Vec<ScopedIp>>,
