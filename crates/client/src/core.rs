@@ -244,8 +244,13 @@ impl Core {
                 Some(Family::V6) => "IPv6 ",
                 None => "usable ",
             };
+            // The address of a literal is known.
+            let kind = match host.parse::<IpAddr>() {
+                Ok(_) => ErrorKind::Connect,
+                Err(_) => ErrorKind::Resolve,
+            };
             let text = format!("{host} has no {family}address");
-            return Err(Error::new(ErrorKind::Resolve, text));
+            return Err(Error::new(kind, text));
         }
         Ok(addresses)
     }
