@@ -15,6 +15,7 @@ use tokio::time::{Instant, Sleep};
 use tower_http::decompression::DecompressionBody;
 
 use super::error::{Error, ErrorKind};
+use super::expectation::Expectation;
 use super::link::{Established, Link};
 use super::pool::{Key, Pool};
 use super::timing::Timing;
@@ -38,6 +39,8 @@ struct Plain {
     timing: Timing,
     limits: Limits,
     has_ended: bool,
+    /// The expectation of the request if the server has refused it.
+    refused: Option<Expectation>,
 }
 
 enum Source {
@@ -67,6 +70,7 @@ impl Body {
             timing,
             limits: Limits::default(),
             has_ended: false,
+            refused: None,
         };
         if plain.source.is_end_stream() {
             plain.finish();
@@ -89,6 +93,14 @@ impl Body {
 
     pub(super) fn http1(body: Incoming, home: Home, timing: Timing) -> Self {
         Self::new(Source::Http1(body, Some(home)), timing)
+    }
+
+    /// Keeps the expectation that the response refuses, because withdrawing it may end the connection.
+    pub(super) fn until_its_end(mut self, refused: Option<Expectation>) -> Self {
+        if let Kind::Plain(plain) = &mut self.0 {
+            plain.refused = refused.filter(|_| !plain.has_ended);
+        }
+        self
     }
 
     pub(super) fn decoded(body: DecompressionBody<Self>) -> Self {
@@ -177,6 +189,7 @@ impl Plain {
     /// Ends the body, so that its connection can carry other requests.
     fn finish(&mut self) {
         self.has_ended = true;
+        self.refused = None;
         self.limits = Limits::default();
         self.timing.total = Some(self.timing.elapsed());
         if let Source::Http3(_, quic) = &self.source {

@@ -16,6 +16,7 @@ use http::HeaderValue;
 use super::Client;
 use super::core::{ConnectTo, Core, Settings, TcpSettings};
 use super::error::{Error, ErrorKind};
+use super::expectation;
 use super::family::Family;
 use super::pool::Limits;
 use super::proxy::{Proxies, Proxy};
@@ -80,6 +81,8 @@ impl Default for ClientBuilder {
             attempt_delay: race::DEFAULT_DELAY,
             redirects: MAX_REDIRECTS,
             retries: MAX_RETRIES,
+            expect_wait: expectation::WAIT,
+            expects_above: None,
             decompresses: true,
             user_agent: None,
             overrides: std::collections::HashMap::new(),
@@ -151,6 +154,23 @@ impl ClientBuilder {
     /// first one ends. With 0, each request is sent once. Default 3 (RFC 9110 §9.2.2).
     pub fn retries(mut self, limit: u32) -> Self {
         self.settings.retries = limit;
+        self
+    }
+
+    /// Sets how long the content of a request with `expect: 100-continue` is held back. Default 1 s.
+    ///
+    /// The content is sent when the server responds with 100 (Continue), when this time has passed, or after a
+    /// successful response. Another final response ends the request without its content, which over HTTP/1.1
+    /// also ends the connection. Over HTTP/2, content is sent at once.
+    pub fn expect_continue_timeout(mut self, limit: Duration) -> Self {
+        self.settings.expect_wait = limit;
+        self
+    }
+
+    /// Adds `expect: 100-continue` to HTTP/1.1 requests whose content has more than this number of bytes, or an
+    /// unknown length. Off by default.
+    pub fn expect_continue_above(mut self, bytes: u64) -> Self {
+        self.settings.expects_above = Some(bytes);
         self
     }
 

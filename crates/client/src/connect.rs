@@ -410,7 +410,7 @@ const fn rank(kind: ErrorKind) -> u8 {
     match kind {
         ErrorKind::Certificate => 5,
         ErrorKind::Tls => 4,
-        ErrorKind::Proxy | ErrorKind::Socks | ErrorKind::Config => 3,
+        ErrorKind::Proxy | ErrorKind::Socks | ErrorKind::Config | ErrorKind::Bind => 3,
         ErrorKind::Connect => 2,
         ErrorKind::ConnectQuic => 1,
         _ => 0,

@@ -38,6 +38,10 @@ pub(super) struct Settings {
     pub(super) attempt_delay: Duration,
     pub(super) redirects: usize,
     pub(super) retries: u32,
+    /// The time to wait for 100 (Continue).
+    pub(super) expect_wait: Duration,
+    /// The largest content that is sent over HTTP/1.1 without an expectation. `None` to add no expectation.
+    pub(super) expects_above: Option<u64>,
     pub(super) decompresses: bool,
     pub(super) user_agent: Option<HeaderValue>,
     pub(super) overrides: HashMap<(String, u16), Vec<ScopedIp>>,
@@ -240,8 +244,13 @@ impl Core {
                 Some(Family::V6) => "IPv6 ",
                 None => "usable ",
             };
+            // The address of a literal is known.
+            let kind = match host.parse::<IpAddr>() {
+                Ok(_) => ErrorKind::Connect,
+                Err(_) => ErrorKind::Resolve,
+            };
             let text = format!("{host} has no {family}address");
-            return Err(Error::new(ErrorKind::Resolve, text));
+            return Err(Error::new(kind, text));
         }
         Ok(addresses)
     }

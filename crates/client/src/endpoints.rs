@@ -42,7 +42,11 @@ impl Endpoints {
                 let builder = Endpoint::builder().grease_quic_bit(self.greases_quic_bit);
                 let endpoint = open(builder, local, interface, peer).map_err(|error| {
                     let text = format!("cannot open a UDP socket for {peer}: {error}");
-                    Error::new(ErrorKind::ConnectQuic, text)
+                    let kind = match local.is_some() || interface.is_some() {
+                        true => ErrorKind::Bind,
+                        false => ErrorKind::ConnectQuic,
+                    };
+                    Error::new(kind, text)
                 })?;
                 Ok(entry.insert(endpoint).clone())
             }

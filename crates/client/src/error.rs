@@ -49,6 +49,8 @@ pub enum ErrorKind {
     ResolveProxy,
     /// No TCP connection could be opened, or no connection at all.
     Connect,
+    /// No socket could be bound to the configured local address, port or interface.
+    Bind,
     /// No QUIC connection could be opened, and only HTTP/3 was allowed.
     ConnectQuic,
     /// The proxy refused the request.
@@ -71,7 +73,9 @@ pub enum ErrorKind {
     Receive,
     /// The response body ended before it was complete.
     Partial,
-    /// The response is not HTTP, or violates its rules.
+    /// The response is not HTTP.
+    NotHttp,
+    /// The response violates the rules of HTTP.
     Protocol,
     /// The server violated HTTP/2, or reset the request.
     Http2,
@@ -140,6 +144,7 @@ impl Error {
             Kind::Resolve
                 | Kind::ResolveProxy
                 | Kind::Connect
+                | Kind::Bind
                 | Kind::ConnectQuic
                 | Kind::Proxy
                 | Kind::Socks
@@ -320,10 +325,11 @@ impl Error {
             let text = "the server closed the connection without a response";
             (ErrorKind::Empty, text.to_owned())
         } else if error.is_parse() {
-            (
-                ErrorKind::Protocol,
-                format!("the response is not HTTP/1: {}", chain(&error)),
-            )
+            let (kind, what) = match is_status_line(&error) {
+                true => (ErrorKind::NotHttp, "the response is not HTTP/1"),
+                false => (ErrorKind::Protocol, "the response is malformed"),
+            };
+            (kind, format!("{what}: {}", chain(&error)))
         } else {
             (
                 ErrorKind::Receive,
@@ -398,7 +404,13 @@ fn is_early_end(error: &hyper::Error) -> bool {
         })
 }
 
-/// Returns the reason of the HTTP/2 implementation as text, because its type is private.
+/// Returns true if the first line of an HTTP/1 response is none. hyper names the part of a malformed response only
+/// in its text.
+fn is_status_line(error: &hyper::Error) -> bool {
+    let text = error.to_string();
+    error.is_parse_status() || text.contains("version")
+}
+
 /// Returns true if the server reported that it did not process the request: with REFUSED_STREAM (RFC 9113 §8.7),
 /// or with a GOAWAY without an error, whose last stream precedes that of the request (§6.8).
 fn is_unprocessed_h2(error: &hyper::Error) -> bool {
@@ -427,6 +439,7 @@ fn header_limit() -> String {
     )
 }
 
+/// Returns the reason of the HTTP/2 implementation as text, because its type is private.
 fn h2_reason(error: &hyper::Error) -> Option<String> {
     let cause = error.source()?;
     (cause.downcast_ref::<io::Error>().is_none()).then(|| cause.to_string())

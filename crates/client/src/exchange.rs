@@ -14,6 +14,7 @@ use super::connect::connect;
 use super::core::Core;
 use super::early_data::{is_unfinished, unless_silent, wait_if_unsafe};
 use super::error::{Error, ErrorKind};
+use super::expectation::{self, Expectation};
 use super::interim::InterimLimit;
 use super::link::{Established, Facts, Link};
 use super::origin::Origin;
@@ -35,12 +36,14 @@ pub(super) async fn exchange(
     request_head::check(&parts, &body)?;
     let replay = body.handle();
     let mut timing = Timing::new();
+    let mut expects_above = core.settings.expects_above;
     loop {
         let outgoing = Outgoing {
             core,
             key: &key,
             origin: &origin,
             parts: &parts,
+            expects_above,
         };
         let (established, is_reused) = obtain(core, &key, &mut timing).await?;
         let lane = Lane::of(&established, is_reused);
@@ -64,6 +67,7 @@ pub(super) async fn exchange(
                     Judged::Again(again) => {
                         // A server that refused the expectation is asked without it.
                         parts.headers.remove(header::EXPECT);
+                        expects_above = None;
                         body = again;
                         continue;
                     }
@@ -102,6 +106,8 @@ struct Outgoing<'a> {
     key: &'a Key,
     origin: &'a Origin,
     parts: &'a Parts,
+    /// The size of content above which an expectation is added.
+    expects_above: Option<u64>,
 }
 
 /// The properties of an attempt's connection on which repeating the request depends.
@@ -185,7 +191,7 @@ impl Outgoing<'_> {
         // RFC 9110 §10.1.1.
         if status == StatusCode::EXPECTATION_FAILED
             && may_repeat
-            && self.parts.headers.contains_key(header::EXPECT)
+            && (self.parts.headers.contains_key(header::EXPECT) || self.expects_above.is_some())
             && let Some(again) = replay.restart()
         {
             timing.retries += 1;
@@ -241,7 +247,10 @@ impl Outgoing<'_> {
         facts.add_to(timing, lane.is_reused);
         timing.request_started = Some(timing.elapsed());
         let sent = async {
-            let head = request_head::header_for(self.parts, &body, self.origin, facts)?;
+            let mut head = request_head::header_for(self.parts, &body, self.origin, facts)?;
+            if let Some(above) = self.expects_above {
+                expectation::add(&mut head.headers, head.version, &body, above);
+            }
             let request = Request::from_parts(head, body);
             send(core, self.key, established, request, timing).await
         };
@@ -384,13 +393,15 @@ async fn send(
                 wait_if_unsafe(&quic, request.method()).await?;
             }
             let is_early = is_unfinished(&quic);
+            let expectation = Expectation::of(&mut request, core.settings.expect_wait);
             let response = client.send(request).await.map_err(Error::of_h3)?;
+            let refused = expectation.and_then(|it| it.on_response(response.status()));
             head(timing);
             if is_early && response.status() != StatusCode::TOO_EARLY {
                 timing.early_data = Some(EarlyRequest::Accepted);
             }
             timing.quic = Some(quic.stats());
-            response.map(|body| Body::http3(body, quic, timing.clone()))
+            response.map(|body| Body::http3(body, quic, timing.clone()).until_its_end(refused))
         }
         Link::Http2(send) => {
             // Some servers send content anyway, which would be a stream error.
@@ -412,6 +423,7 @@ async fn send(
         Link::Http1(send) => {
             let unsent = |error| Error::of_hyper(error, false).unprocessed(true).stale(true);
             send.ready().await.map_err(unsent)?;
+            let expectation = Expectation::of(&mut request, core.settings.expect_wait);
             let limit = InterimLimit::watch(&mut request);
             let sent = async {
                 send.try_send_request(request).await.map_err(|error| {
@@ -421,13 +433,14 @@ async fn send(
             };
             // If there is an error, the connection is dropped.
             let response = limit.guard(sent).await?;
+            let refused = expectation.and_then(|it| it.on_response(response.status()));
             head(timing);
             let home = Home {
                 pool: Arc::downgrade(&core.pool),
                 key: key.clone(),
                 established,
             };
-            response.map(|body| Body::http1(body, home, timing.clone()))
+            response.map(|body| Body::http1(body, home, timing.clone()).until_its_end(refused))
         }
     };
     let mut response = response;

@@ -40,6 +40,7 @@ mod early_data;
 mod endpoints;
 mod error;
 mod exchange;
+mod expectation;
 mod family;
 mod header_limits;
 mod interim;

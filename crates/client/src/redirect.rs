@@ -26,7 +26,7 @@ impl Redirect {
     /// Returns the redirect in a response to a request; `None` if the response is not a redirect.
     ///
     /// # Errors
-    /// [`ErrorKind::Redirect`] if its target cannot be requested.
+    /// [`ErrorKind::Url`] if its target is invalid, and [`ErrorKind::Redirect`] if it cannot be requested.
     pub fn of(
         method: &Method,
         uri: &Uri,
@@ -40,7 +40,9 @@ impl Redirect {
             StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => true,
             _ => return Ok(None),
         };
-        let Some(location) = headers.get(header::LOCATION) else {
+        // An empty reference is the same URL. Clients do not follow it, because the server would send it again.
+        let location = headers.get(header::LOCATION);
+        let Some(location) = location.filter(|location| !location.is_empty()) else {
             return Ok(None);
         };
         let target = resolve(uri, location.as_bytes())?;
@@ -85,16 +87,18 @@ impl Redirect {
 /// Resolves a reference relative to a URI (RFC 3986 §5).
 fn resolve(base: &Uri, reference: &[u8]) -> Result<Uri, Error> {
     let shown = String::from_utf8_lossy(reference);
-    let wrong = |why: String| {
+    let refused = |kind, why: String| {
         let text = format!("cannot follow the redirect to '{shown}': {why}");
-        Error::new(ErrorKind::Redirect, text)
+        Error::new(kind, text)
     };
+    let wrong = |why| refused(ErrorKind::Url, why);
     let base = Url::parse(&base.to_string()).map_err(|error| wrong(error.to_string()))?;
     let mut target = base
         .join(&shown)
         .map_err(|error| wrong(error.to_string()))?;
     if !matches!(target.scheme(), "http" | "https") {
-        return Err(wrong("only http and https are supported".to_owned()));
+        let why = "only http and https are supported".to_owned();
+        return Err(refused(ErrorKind::Redirect, why));
     }
     target.set_fragment(None);
     target

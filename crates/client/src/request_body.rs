@@ -20,7 +20,12 @@ pub(super) struct RequestBody {
     /// Index of the next kept frame to return.
     next: usize,
     generation: u64,
+    /// Completes when the content may be sent. `None` if nothing holds it back.
+    permission: Option<BoxPermission>,
 }
+
+/// The permission to send content, or the reason why it is not sent.
+type BoxPermission = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>>;
 
 struct Source {
     /// The remaining body, or `None` for requests without one.
@@ -59,7 +64,16 @@ impl RequestBody {
             source: Arc::new(Mutex::new(source)),
             next: 0,
             generation: 0,
+            permission: None,
         }
+    }
+
+    /// Holds back the content until `permission` completes.
+    pub(super) fn hold(
+        &mut self,
+        permission: impl Future<Output = Result<(), BoxError>> + Send + 'static,
+    ) {
+        self.permission = Some(Box::pin(permission));
     }
 
     pub(super) fn empty() -> Self {
@@ -96,6 +110,7 @@ impl Replay {
             source: self.0.clone(),
             next: 0,
             generation: source.generation,
+            permission: None,
         })
     }
 }
@@ -133,6 +148,11 @@ impl Body for RequestBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let this = &mut *self;
+        if let Some(permission) = &mut this.permission {
+            let granted = ready!(permission.as_mut().poll(cx));
+            this.permission = None;
+            granted?;
+        }
         let mut source = lock(&this.source);
         let source = &mut *source;
         if source.generation != this.generation {

@@ -5,11 +5,28 @@ use std::io::Write;
 use courser_measure::printable;
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::error::Failure;
+
 pub(crate) use courser_units::{binary_size, per_second, rate, size, three_digits, to_f64};
 
 /// Writes a line to standard output. A closed pipe is not an error.
 pub(crate) fn line(text: impl AsRef<str>) {
     let _ = writeln!(std::io::stdout(), "{}", text.as_ref());
+}
+
+/// Writes a report to standard output. A closed pipe is not an error.
+///
+/// # Errors
+/// Returns an error if the report cannot be written, for example because the disk is full.
+pub(crate) fn report(text: impl AsRef<str>) -> Result<(), Failure> {
+    let mut stdout = std::io::stdout();
+    let written = writeln!(stdout, "{}", text.as_ref()).and_then(|()| stdout.flush());
+    match written {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(format!("cannot write the report: {error}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Writes a remark of one line to standard error. It may contain text of a server.

@@ -72,6 +72,7 @@ pub fn document(plan: &Plan, summary: &Summary) -> Value {
         "connections": connections(summary),
         "moves": summary.moves,
         "interrupted": summary.is_interrupted,
+        "abandoned": summary.is_abandoned,
         "traffic": {
             "received": summary.received, "sent": summary.sent_bytes, "data": summary.data,
             "fields": summary.fields,

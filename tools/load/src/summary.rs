@@ -78,6 +78,9 @@ pub struct Summary {
     pub cpu_seconds: f64,
     /// True if the run was stopped before its end.
     pub is_interrupted: bool,
+    /// True if the run ended early because no connection could be opened any more. Requests that were not sent
+    /// count as errored.
+    pub is_abandoned: bool,
     /// Moves of the connections to other sockets, if they move.
     pub moves: Option<MovesReport>,
     /// The rate of the plan in requests per second, if it has one.
@@ -126,9 +129,21 @@ impl fmt::Display for Handshakes {
     }
 }
 
+/// Returns the number of requests of a run to its end that were not sent. `counted` are those with an outcome.
+const fn unsent(amount: Amount, counted: u64) -> u64 {
+    match amount {
+        Amount::Requests(count) => count.saturating_sub(counted),
+        Amount::Time { .. } => 0,
+    }
+}
+
+/// Returns true if a run to its end took less than its time.
+fn ends_early(amount: Amount, elapsed: Duration) -> bool {
+    matches!(amount, Amount::Time { measured, .. } if elapsed + EARLY < measured)
+}
+
 impl Summary {
     pub(crate) fn new(plan: &Plan, finished: Finished) -> Self {
-        let counts = finished.counts;
         let elapsed = finished.elapsed.as_secs_f64();
         let requested = match (plan.amount, plan.rate) {
             (Amount::Requests(count), _) => Some(count),
@@ -143,6 +158,18 @@ impl Summary {
             }
             (Amount::Time { .. }, None) => None,
         };
+        let counts = finished.counts;
+        let (unsent, is_early) = match finished.is_interrupted {
+            true => (0, false),
+            false => (
+                unsent(plan.amount, counts.done + counts.errored),
+                ends_early(plan.amount, finished.elapsed),
+            ),
+        };
+        let mut errors = counts.errors;
+        if unsent > 0 {
+            errors.insert(UNSENT.to_owned(), unsent);
+        }
         let warnings = warnings(&counts.connections);
         let handshakes = Handshakes::of(&counts.connections);
         let sum = |of: fn(&ConnectionRecord) -> u64| counts.connections.iter().map(of).sum();
@@ -156,7 +183,7 @@ impl Summary {
             sent: finished.sent,
             done: counts.done,
             succeeded: succeeded.map(|(_, count)| count).sum(),
-            errored: counts.errored,
+            errored: counts.errored + unsent,
             timeouts: counts.timeouts,
             data: counts.data,
             fields: counts.fields,
@@ -167,7 +194,7 @@ impl Summary {
                 .map(|count| to_f64(*count) * 10.0)
                 .collect(),
             statuses: counts.statuses,
-            errors: counts.errors,
+            errors,
             latency: counts.latency,
             service: counts.service,
             head: counts.head,
@@ -178,6 +205,7 @@ impl Summary {
             agreed: counts.agreed,
             cpu_seconds: finished.cpu_seconds,
             is_interrupted: finished.is_interrupted,
+            is_abandoned: unsent > 0 || is_early,
             moves: finished.moves,
             rate: plan.rate,
             is_corrected: plan.is_corrected,
@@ -241,5 +269,39 @@ impl Summary {
     /// Returns the CPU time of this process per response, in seconds.
     pub fn cpu_per_answer(&self) -> Option<f64> {
         (self.done > 0).then(|| self.cpu_seconds / to_f64(self.done))
+    }
+}
+
+/// The label of requests that were not sent because no connection could be opened any more.
+const UNSENT: &str = "not sent: no connection could be opened";
+/// A run with a duration that ends by more than this too early has been abandoned.
+const EARLY: Duration = Duration::from_millis(500);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_that_were_not_sent_are_counted() {
+        let time = Amount::Time {
+            warm_up: Duration::ZERO,
+            measured: Duration::from_secs(5),
+            waits: false,
+        };
+        assert_eq!(unsent(Amount::Requests(10), 7), 3);
+        assert_eq!(unsent(Amount::Requests(10), 12), 0);
+        assert_eq!(unsent(time, 7), 0);
+    }
+
+    #[test]
+    fn run_that_ends_before_its_time_is_abandoned() {
+        let time = Amount::Time {
+            warm_up: Duration::ZERO,
+            measured: Duration::from_secs(5),
+            waits: false,
+        };
+        assert!(ends_early(time, Duration::from_secs(4)));
+        assert!(!ends_early(time, Duration::from_millis(4900)));
+        assert!(!ends_early(Amount::Requests(10), Duration::ZERO));
     }
 }

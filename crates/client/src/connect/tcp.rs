@@ -47,13 +47,7 @@ pub(super) async fn attempt(
     key: &Key,
     address: SocketAddr,
 ) -> Result<Established, Error> {
-    let stream = open(&core.settings, address).await.map_err(|error| {
-        let text = match error.kind() {
-            io::ErrorKind::ConnectionRefused => format!("nothing listens on tcp {address}"),
-            _ => format!("cannot connect to tcp {address}: {error}"),
-        };
-        Error::new(ErrorKind::Connect, text).with_source(error)
-    })?;
+    let stream = open(&core.settings, address).await?;
     let local = stream.local_addr().ok();
     // Small requests must not wait for acknowledgements. If this fails, they are only slower.
     let _ = stream.set_nodelay(true);
@@ -157,7 +151,22 @@ pub(super) fn proxy_address(proxy: &Uri) -> Result<(String, u16), Error> {
     Ok((origin.host().to_owned(), port))
 }
 
-async fn open(settings: &Settings, address: SocketAddr) -> io::Result<TcpStream> {
+async fn open(settings: &Settings, address: SocketAddr) -> Result<TcpStream, Error> {
+    let socket = bound_socket(settings, address).map_err(|error| {
+        let text = format!("cannot bind a socket for tcp {address}: {error}");
+        Error::new(ErrorKind::Bind, text).with_source(error)
+    })?;
+    socket.connect(address).await.map_err(|error| {
+        let text = match error.kind() {
+            io::ErrorKind::ConnectionRefused => format!("nothing listens on tcp {address}"),
+            _ => format!("cannot connect to tcp {address}: {error}"),
+        };
+        Error::new(ErrorKind::Connect, text).with_source(error)
+    })
+}
+
+/// Returns a socket with the local address, port and interface of the settings.
+fn bound_socket(settings: &Settings, address: SocketAddr) -> io::Result<TcpSocket> {
     let socket = match address {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
@@ -174,7 +183,7 @@ async fn open(settings: &Settings, address: SocketAddr) -> io::Result<TcpStream>
     if let Some(local) = local {
         bind(&socket, local, settings.tcp.local_ports.clone())?;
     }
-    socket.connect(address).await
+    Ok(socket)
 }
 
 /// Binds a socket to an address, with the first free port of a range if there is one.

@@ -375,8 +375,8 @@ macro_rules! exit_codes {
     () => {
         "
 
-Exit codes: 0 if a request succeeded, 3 if none did, 130 after an interruption, 1 for other failures
-and 2 for invalid arguments."
+Exit codes: 0 if a request succeeded, 3 if none did or if the server could not be reached any more, 130
+after an interruption, 1 for other failures and 2 for invalid arguments."
     };
 }
 

@@ -38,12 +38,17 @@ pub(crate) fn main(arguments: &args::Arguments) -> Result<ExitCode, Failure> {
         let drawn = Drawn::new(!flags.no_tui && std::io::stderr().is_terminal());
         run(&plan, &stop, |progress| drawn.show(progress))?
     };
-    if flags.json {
-        output::line(courser_load::document(&plan, &summary).to_string());
+    let report = if flags.json {
+        courser_load::document(&plan, &summary).to_string()
     } else if is_h2load {
-        output::line(text::h2load(&summary));
+        text::h2load(&summary)
     } else {
-        output::line(text::oha(&summary));
+        text::oha(&summary)
+    };
+    output::report(report)?;
+    if summary.is_abandoned {
+        output::note("the run was abandoned: the server could not be reached for 30 s");
+        return Ok(ALL_FAILED.into());
     }
     if !summary.is_interrupted {
         // For oha, each response is a success.
@@ -78,7 +83,7 @@ fn on_interrupt() -> Result<watch::Receiver<bool>, Failure> {
     Ok(receiver)
 }
 
-/// The exit code if no request succeeded.
+/// The exit code if no request succeeded, or if the run was abandoned.
 const ALL_FAILED: u8 = 3;
 /// The exit code of shells for SIGINT.
 const INTERRUPTED: u8 = 130;

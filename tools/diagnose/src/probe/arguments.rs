@@ -39,7 +39,7 @@ pub struct Arguments {
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = parse_limit)]
     pub timeout: Duration,
 
-    /// Do not connect over TCP to look for the alt-svc field
+    /// Do not connect over TCP to look for the alt-svc field and the port in it
     #[arg(long)]
     pub no_tcp: bool,
 
@@ -80,9 +80,12 @@ const MAX_STEP_LIMIT: Duration = Duration::from_secs(60);
 const MIN_STEP_LIMIT: Duration = Duration::from_millis(100);
 
 const EXAMPLES: &str = "\
-Only the host that is named is contacted, with at most 6 handshakes, a datagram of an unknown
+Only the host that is named is contacted, with at most 7 handshakes, a datagram of an unknown
 version, and a few requests, whose user agent says courser-probe. An untrusted certificate is
 reported, and the probe continues: nothing secret is sent.
+
+If the port does not answer over UDP, the probe examines the port that the server announces for
+HTTP/3 in the field alt-svc or in an HTTPS record. Otherwise it connects to an announced port once.
 
 Exit codes: 0 for the grades A to C, 3 for D, 4 for F and for a server that does not answer; 1 if
 the command itself fails and 2 for invalid arguments.

@@ -13,8 +13,8 @@ use crate::probe::recording_socket::RecordingSocket;
 use crate::probe::recording_verifier::RecordingVerifier;
 use crate::probe::records::Collector;
 
-/// The largest number of handshakes in one run, including TLS over TCP (K234).
-pub const MAX_HANDSHAKES: u32 = 6;
+/// The largest number of handshakes in one run, including TLS over TCP and an announced port (K234).
+pub const MAX_HANDSHAKES: u32 = 7;
 
 /// Opens connections to one server, each from its own port.
 #[derive(Debug)]

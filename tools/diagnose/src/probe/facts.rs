@@ -30,6 +30,32 @@ pub struct Facts {
     pub tcp: Option<Result<Option<String>, String>>,
     /// The protocols that HTTPS records offer; `None` if no records were looked up.
     pub https_record: Option<Result<Vec<String>, String>>,
+    /// The place that the server announces for HTTP/3, if it is not the port of the user.
+    pub announced: Option<Announced>,
+}
+
+/// A place that the server announces for HTTP/3.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[non_exhaustive]
+pub struct Announced {
+    /// The host, empty for that of the server, and the port.
+    pub place: String,
+    /// The outcome of a handshake with it.
+    pub outcome: AnnouncedOutcome,
+}
+
+/// The outcome of a handshake with an announced port.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnnouncedOutcome {
+    /// The port of the user did not answer, so that this one was examined.
+    Examined,
+    /// The server answers.
+    Answers,
+    /// The handshake failed for this reason.
+    Failed(String),
+    /// It is another host, which the user has not named.
+    NotContacted,
 }
 
 /// The first connection: its handshake and its exchanges.

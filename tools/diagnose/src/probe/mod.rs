@@ -26,14 +26,15 @@ use crate::HTTPS;
 use crate::probe::connector::{Connector, ProbeConnection};
 use crate::probe::recording_verifier::RecordingVerifier;
 use crate::probe::requests::RequestTemplate;
+use crate::probe::steps::outside::Place;
 use crate::probe::steps::{first, further, outside, versions};
 
 pub use crate::finding::{Finding, Verdict};
 pub use crate::probe::arguments::Arguments;
 pub use crate::probe::connector::MAX_HANDSHAKES;
 pub use crate::probe::facts::{
-    AddressChange, Chain, Exchange, Facts, FirstConnection, Parameters, Priorities, Refusal,
-    ResumedConnection, Settings, SmallFirstFlight,
+    AddressChange, Announced, AnnouncedOutcome, Chain, Exchange, Facts, FirstConnection,
+    Parameters, Priorities, Refusal, ResumedConnection, Settings, SmallFirstFlight,
 };
 pub use crate::probe::report::{Grade, Report};
 pub use crate::probe::requests::USER_AGENT;
@@ -51,13 +52,7 @@ pub async fn run(arguments: &Arguments, mut on_step: impl FnMut(&str)) -> Result
     let name = arguments.server_name.as_deref();
     let name = name.unwrap_or_else(|| target::without_zone(host));
     let verifier = Arc::new(RecordingVerifier::new(arguments.ca.as_deref())?);
-    let mut template = RequestTemplate {
-        authority: authority(name, port),
-        path: arguments.path.clone(),
-        limit: arguments.timeout,
-        method: http::Method::HEAD,
-        padding: 0,
-    };
+    let mut template = template(arguments, authority(name, port));
     let mut connector = Connector {
         address: addresses[0],
         name: name.to_owned(),
@@ -72,9 +67,16 @@ pub async fn run(arguments: &Arguments, mut on_step: impl FnMut(&str)) -> Result
     let probe = match probe {
         Ok(probe) => probe,
         Err(error) => {
-            facts.handshakes = connector.used;
-            facts.first = Err(error);
-            return Ok(Report::new(facts));
+            on_step("announcements");
+            announcements(&mut connector, arguments, &template, &mut facts).await;
+            let probe = at_announced_port(&mut connector, &config, &mut facts).await?;
+            let Some(probe) = probe else {
+                facts.handshakes = connector.used;
+                facts.first = Err(with_announcement(error, &facts));
+                return Ok(Report::new(facts));
+            };
+            facts.address = connector.address;
+            probe
         }
     };
     on_step("requests and a change of port");
@@ -88,12 +90,12 @@ pub async fn run(arguments: &Arguments, mut on_step: impl FnMut(&str)) -> Result
     facts.first = Ok(seen);
     on_step("an unknown version");
     let limit = arguments.timeout.min(VERSIONS_TIMEOUT);
-    let versions = versions::negotiate(connector.address, limit).await;
-    facts.versions = versions.ok().flatten();
+    let versions = versions::negotiate(connector.address, limit);
+    facts.versions = versions.await.ok().flatten();
     on_step("resumption and migration");
     let resumed = further::resume(
         &mut connector,
-        config,
+        config.clone(),
         (&protocol, settings),
         &template,
         may_migrate,
@@ -101,19 +103,124 @@ pub async fn run(arguments: &Arguments, mut on_step: impl FnMut(&str)) -> Result
     facts.resumed = part(resumed.await);
     more_handshakes(&mut connector, &arguments.alpn, &mut facts, &mut on_step).await;
     let is_http3 = protocol == courser::h3::ALPN;
-    if is_http3 && !arguments.no_tcp && connector.take() {
-        on_step("TCP");
-        let url = format!("https://{}{}", template.authority, template.path);
-        let found =
-            outside::alt_svc(connector.address, &url, name, &verifier, arguments.timeout).await;
-        facts.tcp = Some(found);
-    }
-    #[cfg(feature = "dns")]
-    if is_http3 && has_records(name) {
-        facts.https_record = Some(outside::https_record(name, port, arguments.timeout).await);
+    if is_http3 && facts.tcp.is_none() && facts.announced.is_none() {
+        on_step("announcements");
+        announcements(&mut connector, arguments, &template, &mut facts).await;
+        try_announced_port(&mut connector, &config, &mut facts).await?;
     }
     facts.handshakes = connector.used;
     Ok(Report::new(facts))
+}
+
+/// Looks for the place that the server announces for HTTP/3, over TCP and in HTTPS records. `announced` of the
+/// facts is not set if that is the port of the user.
+async fn announcements(
+    connector: &mut Connector,
+    arguments: &Arguments,
+    template: &RequestTemplate,
+    facts: &mut Facts,
+) {
+    let (address, limit) = (connector.address, arguments.timeout);
+    let name = connector.name.clone();
+    let mut place = None;
+    if !arguments.no_tcp && connector.take() {
+        let url = format!("https://{}{}", template.authority, template.path);
+        let found = outside::alt_svc(address, &url, &name, &connector.verifier, limit).await;
+        let field = found.as_ref().ok().and_then(Option::as_deref);
+        place = field.and_then(Place::of_field);
+        facts.tcp = Some(found);
+    }
+    #[cfg(feature = "dns")]
+    if has_records(&name) {
+        let found = outside::https_record(&name, address.port(), limit).await;
+        if let (None, Ok(records)) = (&place, &found) {
+            place = records.port.map(|port| Place {
+                host: String::new(),
+                port,
+            });
+        }
+        facts.https_record = Some(found.map(|records| records.protocols));
+    }
+    facts.announced = place
+        .filter(|place| place.port != address.port() || !is_same_host(place, &name))
+        .map(|place| Announced {
+            outcome: match is_same_host(&place, &name) {
+                true => AnnouncedOutcome::Failed("not tried".to_owned()),
+                false => AnnouncedOutcome::NotContacted,
+            },
+            place: place.to_string(),
+        });
+}
+
+fn is_same_host(place: &Place, name: &str) -> bool {
+    place.host.is_empty() || place.host.eq_ignore_ascii_case(name)
+}
+
+/// Connects to the announced port once, if there is one.
+async fn try_announced_port(
+    connector: &mut Connector,
+    config: &courser::ClientConfig,
+    facts: &mut Facts,
+) -> Result<(), Failure> {
+    let probe = at_announced_port(connector, config, facts).await?;
+    if let (Some(probe), Some(announced)) = (probe, &mut facts.announced) {
+        announced.outcome = AnnouncedOutcome::Answers;
+        probe.close().await;
+    }
+    Ok(())
+}
+
+/// Connects to the announced port of the same host. Stores the outcome if that fails, and examines the port from
+/// then on otherwise.
+async fn at_announced_port(
+    connector: &mut Connector,
+    config: &courser::ClientConfig,
+    facts: &mut Facts,
+) -> Result<Option<ProbeConnection>, Failure> {
+    let Some(announced) = &mut facts.announced else {
+        return Ok(None);
+    };
+    let port = announced.place.rsplit(':').next();
+    let port = port.and_then(|port| port.parse().ok());
+    let (Some(port), AnnouncedOutcome::Failed(_)) = (port, &announced.outcome) else {
+        return Ok(None);
+    };
+    let own = connector.address;
+    connector.address.set_port(port);
+    match connector.first(config.clone()).await? {
+        Ok(probe) => {
+            announced.outcome = AnnouncedOutcome::Examined;
+            Ok(Some(probe))
+        }
+        Err(error) => {
+            announced.outcome = AnnouncedOutcome::Failed(error);
+            connector.address = own;
+            Ok(None)
+        }
+    }
+}
+
+/// Returns the failure of the first handshake with the failure of the announced port.
+fn with_announcement(error: String, facts: &Facts) -> String {
+    match &facts.announced {
+        None => error,
+        Some(Announced { place, outcome }) => match outcome {
+            AnnouncedOutcome::Failed(other) => {
+                format!("{error}; the server announces {place} for HTTP/3: {other}")
+            }
+            _ => format!("{error}; the server announces {place} for HTTP/3"),
+        },
+    }
+}
+
+fn template(arguments: &Arguments, authority: String) -> RequestTemplate {
+    RequestTemplate {
+        authority,
+        path: arguments.path.clone(),
+        limit: arguments.timeout,
+        method: http::Method::HEAD,
+        padding: 0,
+    }
 }
 
 /// Performs the handshakes without requests.
@@ -171,6 +278,7 @@ fn empty(host: &str, address: SocketAddr) -> Facts {
         unknown_alpn: None,
         tcp: None,
         https_record: None,
+        announced: None,
     }
 }
 

@@ -155,7 +155,7 @@ pub(crate) const HTTP_09: &str = "hq-interop";
 pub const USER_AGENT: &str = concat!(
     "courser-probe/",
     env!("CARGO_PKG_VERSION"),
-    " (diagnosis of QUIC; a run makes at most 6 handshakes)"
+    " (diagnosis of QUIC; a run makes at most 7 handshakes)"
 );
 
 /// The largest number of content bytes that are read from a response (K236).

@@ -143,7 +143,13 @@ async fn malformed_answers_have_distinct_errors() {
     for (answer, kind) in [
         (&b""[..], ErrorKind::Empty),
         (b"HTTP/1.1 200 O", ErrorKind::Empty),
-        (b"hello there, friend\r\n\r\n", ErrorKind::Protocol),
+        (b"hello there, friend\r\n\r\n", ErrorKind::NotHttp),
+        (b"HTTP/1.1 abc\r\n\r\n", ErrorKind::NotHttp),
+        (
+            b"HTTP/1.1 200 OK\r\ncontent-length: x\r\n\r\n",
+            ErrorKind::Protocol,
+        ),
+        (b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n", ErrorKind::Protocol),
     ] {
         let url = format!("http://127.0.0.1:{}/", raw(answer).await);
         let error = within(client.get(&url)).await.expect_err("broken");

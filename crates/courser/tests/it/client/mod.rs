@@ -9,6 +9,7 @@ mod dns;
 #[cfg(feature = "server")]
 mod early_data;
 mod errors;
+mod expectations;
 mod going_away;
 mod identities;
 mod messages;

@@ -11,7 +11,7 @@ pub struct Raw {
 }
 
 impl Raw {
-    /// Starts a server that reads each request until these bytes, sends an answer and closes the connection.
+    /// Starts a server that reads each request up to these bytes, sends an answer and closes the connection.
     /// The last answer is sent again to further connections.
     pub async fn start(end: &'static [u8], answers: &'static [&'static [u8]]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -50,7 +50,7 @@ impl Raw {
 
 async fn read_until(stream: &mut TcpStream, end: &[u8]) -> Vec<u8> {
     let mut request = Vec::new();
-    while !request.ends_with(end) {
+    while !request.windows(end.len()).any(|part| part == end) {
         let mut part = [0; 4096];
         match stream.read(&mut part).await {
             Ok(0) | Err(_) => break,

@@ -196,7 +196,7 @@ async fn refused_expectation_is_dropped_once() {
     const FAILED: &[u8] =
         b"HTTP/1.1 417 Expectation Failed\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
     const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
-    let mut server = Raw::start(b"abc", &[FAILED, OK]).await;
+    let mut server = Raw::start(b"\r\n\r\n", &[FAILED, OK]).await;
     let request = Request::post(server.url("/"))
         .header(header::EXPECT, "100-continue")
         .body(Full::new(Bytes::from_static(b"abc")))

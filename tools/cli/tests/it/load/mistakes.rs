@@ -87,3 +87,17 @@ fn protocols_that_the_server_does_not_support() {
     ]);
     assert!(line.contains("unknown protocol 'hq'"), "{line}");
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn report_that_cannot_be_written_is_a_failure() {
+    let server = Server::http3(App::default());
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let output = crate::common::courser(&["load", "--h3", "-k", "-n", "1", &server.https("/")])
+        .stdout(full.expect("a device"))
+        .output()
+        .expect("the binary starts");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(error.contains("cannot write the report"), "{error}");
+}

@@ -1,7 +1,9 @@
 //! Judges HTTP/3, and its announcement to clients.
 
 use crate::finding::Finding;
-use crate::probe::facts::{Exchange, Facts, FirstConnection, Priorities};
+use crate::probe::facts::{
+    Announced, AnnouncedOutcome, Exchange, Facts, FirstConnection, Priorities,
+};
 
 pub(crate) fn judge(facts: &Facts, first: &FirstConnection) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -25,8 +27,32 @@ pub(crate) fn judge(facts: &Facts, first: &FirstConnection) -> Vec<Finding> {
     if first.protocol == "h3" {
         found.push(announcement(facts));
         found.extend(https_record(facts));
+        found.extend(facts.announced.as_ref().map(announced));
     }
     found
+}
+
+/// Judges the port that the server announces.
+fn announced(announced: &Announced) -> Finding {
+    let name = "announced port";
+    let place = &announced.place;
+    match &announced.outcome {
+        AnnouncedOutcome::Examined => Finding::fact(
+            name,
+            format!("{place}, which was examined, because the port of the user does not answer"),
+        ),
+        AnnouncedOutcome::Answers => Finding::good(name, format!("{place} answers")),
+        AnnouncedOutcome::Failed(error) => Finding::weak(
+            name,
+            format!("{place}: {error}"),
+            "clients that follow the announcement lose time, and stay on TCP (RFC 7838 §2.4)",
+        )
+        .costs(10),
+        AnnouncedOutcome::NotContacted => Finding::unknown(
+            name,
+            format!("{place} is another host: examine it with 'courser probe {place}'"),
+        ),
+    }
 }
 
 fn request(exchange: &Exchange) -> Finding {

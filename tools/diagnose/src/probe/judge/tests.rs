@@ -1,11 +1,19 @@
 use super::*;
 use crate::finding::Verdict::{self, Bad, Fact, Good, Unknown, Weak};
 use crate::probe::facts::{
-    AddressChange, Chain, Exchange, FirstConnection, Parameters, Priorities, Refusal,
-    ResumedConnection, Settings, SmallFirstFlight,
+    AddressChange, Announced, AnnouncedOutcome, Chain, Exchange, FirstConnection, Parameters,
+    Priorities, Refusal, ResumedConnection, Settings, SmallFirstFlight,
 };
 use crate::probe::report::{Grade, Report};
 use crate::probe::steps::versions::version_name;
+
+/// Has the server announce another port.
+fn announce(facts: &mut Facts, outcome: AnnouncedOutcome) {
+    facts.announced = Some(Announced {
+        place: ":8443".to_owned(),
+        outcome,
+    });
+}
 
 /// Returns the observations of a server without a fault.
 fn perfect() -> Facts {
@@ -76,6 +84,7 @@ fn perfect() -> Facts {
         unknown_alpn: Some(Refusal::Code(0x178)),
         tcp: Some(Ok(Some("h3=\":443\"".to_owned()))),
         https_record: Some(Ok(vec!["h3".to_owned()])),
+        announced: None,
     }
 }
 
@@ -254,6 +263,18 @@ fn faults_of_path_and_requests_have_their_verdicts() {
         ("request", Weak, |it| exchange(it).head = false),
         ("priorities", Weak, |it| {
             exchange(it).priorities = Priorities::Ignored
+        }),
+        ("announced port", Weak, |it| {
+            announce(it, AnnouncedOutcome::Failed("no answer".to_owned()))
+        }),
+        ("announced port", Good, |it| {
+            announce(it, AnnouncedOutcome::Answers)
+        }),
+        ("announced port", Fact, |it| {
+            announce(it, AnnouncedOutcome::Examined)
+        }),
+        ("announced port", Unknown, |it| {
+            announce(it, AnnouncedOutcome::NotContacted)
         }),
         ("alt-svc", Fact, |it| it.tcp = Some(Ok(None))),
         ("alt-svc", Weak, |it| {

@@ -49,23 +49,65 @@ pub(crate) async fn alt_svc(
     }))
 }
 
-/// Returns the protocols of the HTTPS records of a host, the preferred record first.
+/// The authority of an alternative service (RFC 7838 §3).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Place {
+    /// The host, empty for that of the origin.
+    pub(crate) host: String,
+    pub(crate) port: u16,
+}
+
+impl Place {
+    /// Returns the first place for HTTP/3 in an `alt-svc` field.
+    pub(crate) fn of_field(field: &str) -> Option<Self> {
+        field.split(',').find_map(|alternative| {
+            let quoted = alternative.trim().strip_prefix("h3=\"")?;
+            let (authority, _) = quoted.split_once('"')?;
+            let (host, port) = authority.rsplit_once(':')?;
+            Some(Self {
+                host: host.to_owned(),
+                port: port.parse().ok().filter(|port| *port > 0)?,
+            })
+        })
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+/// The HTTPS records of a host.
+#[cfg(feature = "dns")]
+#[derive(Debug, Default)]
+pub(crate) struct HttpsRecords {
+    /// The protocols, those of the preferred record first.
+    pub(crate) protocols: Vec<String>,
+    /// The port of the first record that offers HTTP/3, if it names one.
+    pub(crate) port: Option<u16>,
+}
+
+/// Returns the HTTPS records of a host.
 #[cfg(feature = "dns")]
 pub(crate) async fn https_record(
     host: &str,
     port: u16,
     limit: Duration,
-) -> Result<Vec<String>, String> {
+) -> Result<HttpsRecords, String> {
     use courser::client::{Resolve as _, SystemResolver};
     let looked_up =
         tokio::time::timeout(limit, SystemResolver::default().services(host, port)).await;
     let records = looked_up.map_err(|_| "no answer in time".to_owned())?;
     let records = records.map_err(|error| error.to_string())?;
-    Ok(records
-        .into_iter()
-        .take(8)
-        .flat_map(|record| record.alpn)
-        .collect())
+    let mut found = HttpsRecords::default();
+    for record in records.into_iter().take(8) {
+        if found.port.is_none() && record.alpn.iter().any(|name| name == "h3") {
+            found.port = record.port;
+        }
+        found.protocols.extend(record.alpn);
+    }
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -77,6 +119,21 @@ mod tests {
     use tokio_rustls::server::TlsStream;
 
     use super::*;
+
+    #[test]
+    fn places_of_http3_are_found_in_fields() {
+        for (field, expected) in [
+            ("h3=\":8443\"; ma=1", Some(":8443")),
+            ("h2=\":1\", h3=\"alt.test:2\"", Some("alt.test:2")),
+            ("h3-29=\":1\"", None),
+            ("h3=\":0\"", None),
+            ("h3=\":x\"", None),
+            ("clear", None),
+        ] {
+            let place = Place::of_field(field).map(|place| place.to_string());
+            assert_eq!(place.as_deref(), expected, "{field}");
+        }
+    }
 
     /// SETTINGS without parameters, and RST_STREAM of the first stream with REFUSED_STREAM, which means that the
     /// request was not processed (RFC 9113 §6.4, §6.5, §8.7).
