@@ -17,8 +17,8 @@ pub enum Event {
     CertificateReplaced,
     /// A new certificate cannot be used. The server keeps the previous one.
     CertificateKept(ConfigError),
-    /// A certificate in use expires soon, or has expired. Each is reported once: a day before its end, or in the last
-    /// quarter of a shorter validity, and within a minute after its end.
+    /// A certificate in use expires soon, or has expired. Each is reported once a day from 14 days before its end, or
+    /// in the last fifth of a shorter validity, and within a minute after its end.
     CertificateExpires {
         /// The names for which it is valid.
         names: Vec<String>,
@@ -104,8 +104,12 @@ impl fmt::Display for Event {
             Self::CertificateExpires { names, not_after } => {
                 write!(f, "the certificate for {} ", names.join(", "))?;
                 match *not_after > SystemTime::now() {
-                    true => write!(f, "expires in {}", from_now(*not_after)),
-                    false => f.write_str("has expired: clients refuse it"),
+                    true => write!(
+                        f,
+                        "expires in {}, and was not renewed",
+                        from_now(*not_after)
+                    ),
+                    false => f.write_str("has expired, and clients refuse it"),
                 }
             }
             Self::CertificateObtained {

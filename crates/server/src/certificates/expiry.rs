@@ -1,13 +1,22 @@
 //! Certificates that expire while they are in use.
 
+use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
 
 use super::CertificateFacts;
 
-/// Detects certificates that will expire soon, and those that have expired. Each is found once.
+/// Finds certificates that expire soon or have expired, each once a day.
 #[derive(Debug, Default)]
 pub(super) struct ExpiryWatch {
     checked: Option<SystemTime>,
+    /// The certificates that were found, by their SHA-256.
+    found: HashMap<[u8; 32], Found>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    at: SystemTime,
+    had_expired: bool,
 }
 
 impl ExpiryWatch {
@@ -19,37 +28,43 @@ impl ExpiryWatch {
             .is_none_or(|since| since >= INTERVAL)
     }
 
-    /// Returns the certificates that have come close to their end since the last check, or reached it. Those that
-    /// had expired before the first check are not among them, because the start of a server reports them.
+    /// Returns the certificates that expire soon or have expired, and were not found within a day. Those that had
+    /// expired before the first check are found a day later, because the start of a server reports them.
     pub(super) fn check(
         &mut self,
-        certificates: Vec<CertificateFacts>,
+        mut certificates: Vec<CertificateFacts>,
         now: SystemTime,
     ) -> Vec<CertificateFacts> {
-        let before = self.checked.replace(now);
-        let mut certificates = certificates;
+        let is_first = self.checked.replace(now).is_none();
+        self.found
+            .retain(|hash, _| certificates.iter().any(|it| it.sha256 == *hash));
         certificates.retain(|it| {
-            let is_new = |time: SystemTime| before.is_none_or(|before| before < time);
-            match it.not_after <= now {
-                true => before.is_some() && is_new(it.not_after),
-                false => warning_of(it) <= now && is_new(warning_of(it)),
+            let has_expired = it.not_after <= now;
+            if !has_expired && !it.expires_soon(now) {
+                return false;
             }
+            let is_known = self.found.get(&it.sha256).is_some_and(|found| {
+                // After a clock was set back, the last time seems to be in the future.
+                let since = now.duration_since(found.at);
+                since.is_ok_and(|since| since < DAY) && found.had_expired == has_expired
+            });
+            if is_known {
+                return false;
+            }
+            let found = Found {
+                at: now,
+                had_expired: has_expired,
+            };
+            self.found.insert(it.sha256, found);
+            !(is_first && has_expired)
         });
         certificates
     }
 }
 
-/// Returns the time from which a certificate expires soon: a day before its end, or later if its whole validity is
-/// short. ACME has replaced a certificate by then, unless it fails.
-fn warning_of(certificate: &CertificateFacts) -> SystemTime {
-    let end = certificate.not_after;
-    let validity = end.duration_since(certificate.not_before);
-    let margin = DAY.min(validity.unwrap_or_default() / 4);
-    end.checked_sub(margin).unwrap_or(end)
-}
-
 /// Time between checks. Each parses all certificates.
 const INTERVAL: Duration = Duration::from_secs(60);
+/// Least time between two reports of a certificate (limit K435).
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 #[cfg(test)]
@@ -70,30 +85,37 @@ mod tests {
         }]
     }
 
+    /// Limit K435.
     #[test]
-    fn certificate_is_found_a_day_before_its_end_and_at_its_end() {
+    fn certificate_is_found_once_a_day_and_at_its_end() {
         let begin = SystemTime::UNIX_EPOCH + 1000 * DAY;
         let mut watch = ExpiryWatch::default();
         let mut found = Vec::new();
-        for hours in 0..=100 {
+        // It expires at an hour at which it was not found before.
+        let end = 90 * 24 + 5;
+        for hours in 0..94 * 24 {
             let now = begin + hours * HOUR;
             assert!(watch.is_due(now));
-            if !watch.check(certificate(begin, 4 * DAY), now).is_empty() {
+            let certificates = certificate(begin, end * HOUR);
+            if !watch.check(certificates, now).is_empty() {
                 found.push(hours);
             }
             assert!(!watch.is_due(now + Duration::from_secs(1)));
         }
-        assert_eq!(found, [72, 96]);
+        let before = (0..14).map(|day| end - 14 * 24 + day * 24);
+        let after = (0..4).map(|day| end + day * 24);
+        assert_eq!(found, before.chain(after).collect::<Vec<_>>());
     }
 
     #[test]
-    fn short_certificate_is_found_in_its_last_quarter() {
+    fn short_certificate_is_found_in_its_last_fifth() {
         let begin = SystemTime::UNIX_EPOCH + 1000 * DAY;
         let mut watch = ExpiryWatch::default();
-        let mut check = |hours| watch.check(certificate(begin, 8 * HOUR), begin + hours * HOUR);
-        assert!(check(5).is_empty());
-        assert_eq!(check(6).len(), 1);
+        let mut check = |hours| watch.check(certificate(begin, 10 * HOUR), begin + hours * HOUR);
         assert!(check(7).is_empty());
+        assert_eq!(check(8).len(), 1);
+        assert!(check(9).is_empty());
+        assert_eq!(check(10).len(), 1, "it has expired");
     }
 
     #[test]
@@ -105,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn jump_of_the_clock_over_the_end_is_found() {
+    fn jumps_of_the_clock_are_noticed() {
         let begin = SystemTime::UNIX_EPOCH + 1000 * DAY;
         let mut watch = ExpiryWatch::default();
         assert!(watch.check(certificate(begin, 4 * DAY), begin).is_empty());
@@ -114,5 +136,17 @@ mod tests {
         // The clock was set back, and reaches the end again.
         assert!(watch.is_due(begin));
         assert!(watch.check(certificate(begin, 4 * DAY), begin).is_empty());
+        let again = begin + 4 * DAY;
+        assert_eq!(watch.check(certificate(begin, 4 * DAY), again).len(), 1);
+    }
+
+    #[test]
+    fn replaced_certificates_are_forgotten() {
+        let begin = SystemTime::UNIX_EPOCH + 1000 * DAY;
+        let mut watch = ExpiryWatch::default();
+        let now = begin + 90 * HOUR;
+        assert_eq!(watch.check(certificate(begin, 4 * DAY), now).len(), 1);
+        assert!(watch.check(Vec::new(), now + HOUR).is_empty());
+        assert!(watch.found.is_empty());
     }
 }

@@ -4,7 +4,6 @@ mod acme;
 mod announce;
 pub(crate) mod args;
 mod certificates;
-mod expiry;
 mod files;
 mod flags;
 mod media_types;
@@ -90,12 +89,7 @@ async fn run(plan: Plan) -> Result<(), Failure> {
     let (log, writer) = open_log(log, as_json)?.unzip();
     let server = server
         .inherit(std::mem::take(&mut inherited.sockets))
-        .on_event(move |event| {
-            print_event(event, as_json);
-            if matches!(event, Event::CertificateReplaced) {
-                warn_of_certificates(&certificate_files, as_json);
-            }
-        })
+        .on_event(on_event(certificate_files, as_json))
         .on_own_response(on_own_response(log.clone(), as_json));
     // Only the admin endpoints report what is counted.
     let counts = admin.as_ref().map(|_| (&connections, &observer));
@@ -128,7 +122,6 @@ async fn run(plan: Plan) -> Result<(), Failure> {
     announce(&announcement, &warnings, as_json);
     // Programs read the address from the first line.
     let sockets = watch_sockets(handle.clone(), as_json);
-    let expiry = watch_expiry(&handle, as_json);
     let recorder = Recorder {
         log: log.clone(),
         metrics,
@@ -138,7 +131,6 @@ async fn run(plan: Plan) -> Result<(), Failure> {
     notify("READY=1");
     let drained = bound.service(service).await;
     background.iter().for_each(JoinHandle::abort);
-    expiry.abort();
     let took = drained.as_ref().map_or(drain_timeout, |it| it.took);
     end_log(log.zip(writer), drain_timeout.saturating_sub(took));
     sockets.end();
@@ -169,24 +161,17 @@ fn watch_sockets(handle: ServerHandle, as_json: bool) -> Watch {
     Watch::begin(endpoints, &RECORDS, messages::warning(as_json))
 }
 
-/// Warns of certificates that were replaced by some that clients refuse or cannot verify.
-fn warn_of_certificates(files: &[PathBuf], as_json: bool) {
+/// Returns the listener that prints events. Warns of certificates that were replaced by some that clients refuse or
+/// cannot verify.
+fn on_event(files: Vec<PathBuf>, as_json: bool) -> impl Fn(&Event) + Send + Sync + 'static {
     let warning = messages::warning(as_json);
-    let warnings = certificates::warnings(files, SystemTime::now());
-    warnings.iter().for_each(|text| warning(text));
-}
-
-/// Warns of certificates that expire, once a day.
-fn watch_expiry(handle: &ServerHandle, as_json: bool) -> JoinHandle<()> {
-    let certificates = handle.clone();
-    handle.keep_running("the watch over the expiry of certificates", move || {
-        let certificates = certificates.clone();
-        async move {
-            let certificates = || certificates.certificates();
-            expiry::watch(certificates, messages::warning(as_json)).await;
-            Ok(())
+    move |event| {
+        print_event(event, as_json);
+        if matches!(event, Event::CertificateReplaced) {
+            let warnings = certificates::warnings(&files, SystemTime::now());
+            warnings.iter().for_each(|text| warning(text));
         }
-    })
+    }
 }
 
 /// Writes the last lines of the access log in the time that is left of --drain-timeout.
@@ -423,6 +408,7 @@ fn print_event(event: &Event, as_json: bool) {
             let kind = match event {
                 Event::CertificateReplaced => "certificate_replaced",
                 Event::CertificateKept(_) => "certificate_kept",
+                Event::CertificateExpires { .. } => "certificate_expires",
                 Event::CertificateObtained { .. } => "certificate_obtained",
                 Event::CertificateNotObtained { .. } => "certificate_not_obtained",
                 Event::AcmeNotice(_) => "acme_notice",
