@@ -24,6 +24,9 @@ pub trait Admission: Send + Sync + 'static {
         request: Request<Body>,
     ) -> (Self::InFlight, Result<Request<Self::Body>, StatusCode>);
 
+    /// Records a request that was refused with this status, because its header section is malformed or too large.
+    fn on_refused(&self, _status: StatusCode) {}
+
     /// Returns the time limit for the service to become ready and respond. The response to requests beyond it is
     /// `503 Service Unavailable`.
     fn time_limit(&self) -> Option<Duration>;

@@ -21,7 +21,7 @@ use super::http_service::{BoxError, HttpService};
 use super::interim::InterimGuard;
 use super::respond::Respond;
 use super::server::ServerConnection;
-use super::unresolved::{Arrived, Unresolved};
+use super::unresolved::{Arrived, Unresolved, refused_status};
 use super::{Empty, Protocol};
 
 /// Responds to the requests of `connection` with `service`, concurrently, until the client closes it.
@@ -271,8 +271,14 @@ where
     S: HttpService<A::Body>,
 {
     async move {
-        let Ok((mut request, mut respond)) = request.arrive().await else {
-            return;
+        let (mut request, mut respond) = match request.arrive().await {
+            Ok(arrived) => arrived,
+            Err(error) => {
+                if let Some(status) = refused_status(&error) {
+                    settings.admission.on_refused(status);
+                }
+                return;
+            }
         };
         // Boxed, because few requests need it, and the future of each would reserve memory for it.
         if request.expects_continue()
