@@ -4,6 +4,7 @@ pub(crate) mod body;
 pub(crate) mod control_data;
 pub(crate) mod early_data;
 pub(crate) mod interim;
+pub(crate) mod marks;
 pub(crate) mod misdirected;
 mod unread;
 
@@ -85,13 +86,18 @@ impl RequestSettings {
     }
 
     /// Counts a request as in flight until the guard is dropped. Returns the request for the service, or the
-    /// status with which it is refused.
+    /// status with which it is refused. `malformed` is the reason if the request is known to be malformed.
     pub(crate) fn admit_any<B: Into<Body>>(
         &self,
         mut request: Request<B>,
+        malformed: Option<Cause>,
     ) -> (InFlight, Result<Request<Body>, StatusCode>) {
         let in_flight = self.open.begin_request(cost(&request));
-        let refusal = match self.refusal(&mut request) {
+        let refusal = match malformed {
+            Some(_) => Some(StatusCode::BAD_REQUEST),
+            None => self.refusal(&mut request),
+        };
+        let refusal = match refusal {
             None if in_flight.is_refused() => Some(StatusCode::SERVICE_UNAVAILABLE),
             refusal => refusal,
         };
@@ -100,7 +106,8 @@ impl RequestSettings {
         let request = Request::from_parts(parts, body);
         let admitted = match refusal {
             Some(status) => {
-                self.open.tally.causes.add(Cause::of_refusal(status));
+                let cause = malformed.unwrap_or(Cause::of_refusal(status));
+                self.open.tally.causes.add(cause);
                 Err(status)
             }
             None => Ok(self.prepare(request)),
@@ -150,7 +157,11 @@ impl Admission for RequestSettings {
     type InFlight = InFlight;
 
     fn admit(&self, request: Request<h3::Body>) -> (InFlight, Result<Request<Body>, StatusCode>) {
-        self.admit_any(request)
+        self.admit_any(request, None)
+    }
+
+    fn on_refused(&self, status: StatusCode) {
+        self.open.tally.causes.add(Cause::of_refusal(status));
     }
 
     fn time_limit(&self) -> Option<Duration> {

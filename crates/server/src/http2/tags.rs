@@ -6,6 +6,8 @@
 use aws_lc_rs::rand::{SecureRandom as _, SystemRandom};
 use http::{HeaderMap, HeaderName};
 
+use super::hpack::put_literal;
+
 /// Recognizes the tags of one connection.
 ///
 /// A tag contains random digits. Otherwise clients could name the stream of another request, which a gateway may send
@@ -24,10 +26,8 @@ impl Tags {
     /// Returns the field line of a stream, encoded as a literal without indexing (RFC 7541 §6.2.2).
     fn encode(&self, stream: u32) -> Vec<u8> {
         let value = format!("{}{stream:08x}", self.0);
-        let mut line = vec![0, NAME.len() as u8];
-        line.extend_from_slice(NAME.as_bytes());
-        line.push(value.len() as u8);
-        line.extend_from_slice(value.as_bytes());
+        let mut line = Vec::with_capacity(TAG_LEN);
+        put_literal(&mut line, NAME.as_bytes(), value.as_bytes());
         line
     }
 
@@ -54,8 +54,6 @@ const TAG_LEN: usize = 1 + 1 + NAME.len() + 1 + 24;
 #[derive(Debug)]
 pub(crate) struct Tagger {
     tags: Tags,
-    /// Bytes with tags that hyper has not read yet.
-    pub(super) waiting: Vec<u8>,
     /// The first bytes of an incomplete frame header.
     header: Vec<u8>,
     /// Number of bytes to pass on unchanged: the preface, or the rest of a frame.
@@ -70,7 +68,6 @@ impl Tagger {
     pub(crate) fn new(tags: Tags) -> Self {
         Self {
             tags,
-            waiting: Vec::new(),
             header: Vec::new(),
             left: PREFACE_LEN,
             tagged: None,
@@ -78,11 +75,11 @@ impl Tagger {
         }
     }
 
-    /// Adds received bytes to `waiting`, except the first bytes of a frame header.
-    pub(super) fn push(&mut self, mut bytes: &[u8]) {
+    /// Appends received bytes with their tags to `out`, except the first bytes of a frame header.
+    pub(super) fn push(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) {
         loop {
             let passed = self.left.min(bytes.len());
-            self.waiting.extend_from_slice(&bytes[..passed]);
+            out.extend_from_slice(&bytes[..passed]);
             bytes = &bytes[passed..];
             self.left -= passed;
             if self.left > 0 {
@@ -90,7 +87,7 @@ impl Tagger {
             }
             if let Some(stream) = self.tagged.take() {
                 let tag = self.tags.encode(stream);
-                self.waiting.extend_from_slice(&tag);
+                out.extend_from_slice(&tag);
             }
             let more = (HEADER_LEN - self.header.len()).min(bytes.len());
             self.header.extend_from_slice(&bytes[..more]);
@@ -98,11 +95,11 @@ impl Tagger {
             if self.header.len() < HEADER_LEN {
                 return;
             }
-            self.on_header();
+            self.on_header(out);
         }
     }
 
-    fn on_header(&mut self) {
+    fn on_header(&mut self, out: &mut Vec<u8>) {
         let mut header = std::mem::take(&mut self.header);
         let len =
             usize::from(header[0]) << 16 | usize::from(header[1]) << 8 | usize::from(header[2]);
@@ -118,7 +115,7 @@ impl Tagger {
                 self.tagged = Some(stream);
             }
         }
-        self.waiting.extend_from_slice(&header);
+        out.extend_from_slice(&header);
     }
 }
 
@@ -174,8 +171,10 @@ mod tests {
         .concat();
         for piece in 1..=sent.len() {
             let mut tagger = Tagger::new(tags.clone());
-            sent.chunks(piece).for_each(|bytes| tagger.push(bytes));
-            assert_eq!(tagger.waiting, expected, "pieces of {piece}");
+            let mut out = Vec::new();
+            let pieces = sent.chunks(piece);
+            pieces.for_each(|bytes| tagger.push(bytes, &mut out));
+            assert_eq!(out, expected, "pieces of {piece}");
         }
     }
 

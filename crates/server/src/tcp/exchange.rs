@@ -15,6 +15,7 @@ use crate::alt_svc::AltSvcHeader;
 use crate::exchange::RequestSettings;
 use crate::exchange::body::Body;
 use crate::exchange::interim::InterimSource;
+use crate::exchange::marks::Marks;
 use crate::http2::budgets::Refusing;
 use crate::http2::held::{HeldContent, Paced};
 use crate::tally::InFlight;
@@ -34,6 +35,7 @@ pub(super) struct Exchange<S> {
     version: Option<UnsupportedVersion>,
     /// The interim responses of the connection, if services can send them.
     interim: Option<Arc<dyn InterimSource>>,
+    marks: Marks,
 }
 
 impl<S> Exchange<S> {
@@ -41,6 +43,7 @@ impl<S> Exchange<S> {
         service: S,
         settings: RequestSettings,
         alt_svc: Option<AltSvcHeader>,
+        marks: Marks,
     ) -> Self {
         Self {
             service,
@@ -50,6 +53,7 @@ impl<S> Exchange<S> {
             refusing: None,
             version: None,
             interim: None,
+            marks,
         }
     }
 
@@ -96,6 +100,7 @@ impl<S: Clone> Clone for Exchange<S> {
             refusing: self.refusing.clone(),
             version: self.version.clone(),
             interim: self.interim.clone(),
+            marks: self.marks.clone(),
         }
     }
 }
@@ -114,9 +119,10 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
         }
         let settings = &*self.settings;
         let (mut head, body) = request.into_parts();
+        let malformed = self.marks.take(&mut head);
         let interim = self.interim.as_ref().and_then(|it| it.begin(&mut head));
         let request = Request::from_parts(head, body);
-        let (in_flight, admitted) = settings.admit_any(request);
+        let (in_flight, admitted) = settings.admit_any(request, malformed);
         let is_unsupported = self
             .version
             .as_ref()
