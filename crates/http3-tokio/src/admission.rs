@@ -25,7 +25,7 @@ pub trait Admission: Send + Sync + 'static {
         request: Request<Body>,
     ) -> (Self::InFlight, Result<Request<Self::Body>, StatusCode>);
 
-    /// Called after a request was refused that was not passed to [`admit`](Self::admit): its header section is too large, or
+    /// Called after a request was refused that was not passed to [`admit`](Self::admit): its header section is malformed or too large, or
     /// its protocol is not accepted. `head` is the header section, if it was decoded. Does nothing by default.
     fn on_refused(&self, status: StatusCode, head: Option<&Parts>) {
         let _ = (status, head);

@@ -2,7 +2,9 @@
 //!
 //! They are not part of the public API and may change at any time.
 
-pub use courser_http3::hooks::{CancellationBudget, FrameBudget, is_connection_specific};
+pub use courser_http3::hooks::{
+    CancellationBudget, FrameBudget, Target, is_connection_specific, must_be_escaped, put_escaped,
+};
 use std::sync::Arc;
 
 use courser_quic::Connection;

@@ -22,7 +22,7 @@ use super::http_service::{BoxError, HttpService};
 use super::interim::InterimGuard;
 use super::respond::Respond;
 use super::server::ServerConnection;
-use super::unresolved::{Arrived, Unresolved};
+use super::unresolved::{Arrived, Unresolved, refused_status};
 use super::{Empty, Protocol};
 
 /// Responds to the requests of `connection` with `service`, concurrently, until the client closes it.
@@ -275,8 +275,7 @@ where
         let (mut request, mut respond) = match request.arrive().await {
             Ok(arrived) => arrived,
             Err(error) => {
-                if matches!(error, Error::Fields(_)) {
-                    let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+                if let Some(status) = refused_status(&error) {
                     settings.admission.on_refused(status, None);
                 }
                 return;

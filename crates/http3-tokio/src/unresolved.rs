@@ -17,7 +17,7 @@ use super::datagrams::Datagrams;
 use super::early_data::EarlyData;
 use super::error::Error;
 use super::extension::Extension;
-use super::failure::Failure;
+use super::failure::{Failure, Origin};
 use super::handover::Handover;
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
@@ -46,7 +46,8 @@ impl Unresolved {
         self
     }
 
-    /// Reads the header section of the request. If it is too large, responds with 431 and returns an error.
+    /// Reads the header section of the request. If it is too large or malformed, responds with 431 or 400 and returns an
+    /// error.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -93,11 +94,11 @@ impl Unresolved {
             let poll = |cx: &mut Context<'_>| Poll::Ready(self.incoming.poll_step(cx));
             let step = match std::future::poll_fn(poll).await {
                 Poll::Ready(Ok(step)) => step,
-                Poll::Ready(Err(error)) => {
-                    self.outgoing.reset(code_of(&error));
-                    return Err(error.into());
-                }
-                Poll::Pending => Box::pin(self.wait_for_headers()).await?,
+                Poll::Ready(Err(failure)) => return Err(Box::pin(self.fail(failure)).await),
+                Poll::Pending => match Box::pin(self.wait_for_headers()).await {
+                    Ok(step) => step,
+                    Err(failure) => return Err(Box::pin(self.fail(failure)).await),
+                },
             };
             match step {
                 Step::Claimed { signal, first } => Err(self.hand_over(signal, first)),
@@ -123,29 +124,45 @@ impl Unresolved {
     }
 
     /// Waits for the rest of the header section.
-    async fn wait_for_headers(&mut self) -> Result<Step, Error> {
+    async fn wait_for_headers(&mut self) -> Result<Step, Failure> {
         let stopped = self.outgoing.send.stopped();
         let step = std::future::poll_fn(|cx| self.incoming.poll_step(cx));
-        let code = match unless_cancelled(step, stopped, self.head_timeout).await {
-            Ok(Ok(step)) => return Ok(step),
-            Ok(Err(error)) => {
-                self.outgoing.reset(code_of(&error));
-                return Err(error.into());
+        match unless_cancelled(step, stopped, self.head_timeout).await {
+            Ok(step) => step,
+            Err(code) => {
+                self.outgoing.reset(code);
+                Err(self.incoming.fail(cancelled_error(code)))
             }
-            Err(code) => code,
-        };
-        self.outgoing.reset(code);
-        Err(self.incoming.fail(cancelled_error(code)).into())
+        }
+    }
+
+    /// Ends a request whose header section cannot be read. Responds to a malformed one (RFC 9114 §4.1.2), whose content
+    /// the client has been asked not to send, and resets the others.
+    async fn fail(mut self, failure: Failure) -> Error {
+        if !is_malformed(&failure) {
+            self.outgoing.reset(code_of(&failure));
+            return failure.into();
+        }
+        match self.respond(StatusCode::BAD_REQUEST).await {
+            Ok(()) => failure.into(),
+            Err(error) => error,
+        }
+    }
+
+    /// Sends a response without content.
+    async fn respond(self, status: StatusCode) -> Result<(), Error> {
+        let mut response = Response::new(Empty);
+        *response.status_mut() = status;
+        // Further bytes of the request are discarded.
+        drop(self.incoming);
+        let respond = Respond::new(self.outgoing, Method::GET, None);
+        respond.send(response).await
     }
 
     /// Responds to a request whose header section is too large.
     async fn refuse(self, reason: &'static str) -> Error {
-        let mut response = Response::new(Empty);
-        *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-        // Further bytes of the request are discarded.
-        drop(self.incoming);
-        let respond = Respond::new(self.outgoing, Method::GET, None);
-        match respond.send(response).await {
+        let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        match self.respond(status).await {
             Ok(()) => Error::Fields(FieldsError::TooLarge(reason)),
             Err(error) => error,
         }
@@ -285,6 +302,33 @@ const fn cancelled_error(code: Code) -> http3::Error {
             Code::REQUEST_REJECTED => "the header section of the request did not arrive in time",
             _ => "the client cancelled the request",
         },
+    }
+}
+
+/// Returns true if a request violates the rules for messages (RFC 9114 §4.1.2).
+const fn is_malformed(failure: &Failure) -> bool {
+    matches!(
+        failure,
+        Failure::Http {
+            origin: Origin::Local,
+            code: Code::MESSAGE_ERROR,
+            ..
+        }
+    )
+}
+
+/// Returns the status of the response to a request whose header section caused this error, if there was one.
+pub(super) const fn refused_status(error: &Error) -> Option<StatusCode> {
+    match error {
+        Error::Http {
+            origin: Origin::Local,
+            code: Code::MESSAGE_ERROR,
+            ..
+        } => Some(StatusCode::BAD_REQUEST),
+        Error::Fields(FieldsError::TooLarge(_)) => {
+            Some(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)
+        }
+        _ => None,
     }
 }
 

@@ -5,6 +5,7 @@ mod collect;
 mod outgoing;
 mod request;
 mod response;
+mod target;
 
 use thiserror::Error;
 
@@ -13,6 +14,7 @@ pub use self::collect::is_connection_specific;
 pub(crate) use self::collect::{Collector, Kind};
 pub use self::outgoing::{FieldsToSend, HttpDate};
 pub use self::request::{Protocol, RequestError};
+pub use self::target::{Target, must_be_escaped, put_escaped};
 
 use crate::error::Error;
 

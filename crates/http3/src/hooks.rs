@@ -3,4 +3,4 @@
 //! They are not part of the public API and may change at any time.
 
 pub use crate::budget::{CancellationBudget, FrameBudget};
-pub use crate::fields::is_connection_specific;
+pub use crate::fields::{Target, is_connection_specific, must_be_escaped, put_escaped};

@@ -39,7 +39,7 @@ pub(crate) fn encode(text: &[u8], out: &mut Vec<u8>) {
 
 /// Decodes `coded` and appends the result to `out`. Fails if the padding is longer than seven bits
 /// or not all ones, or if a code is not in the table, which includes the end-of-string symbol.
-pub(crate) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Result<(), &'static str> {
+pub fn decode(coded: &[u8], out: &mut Vec<u8>) -> Result<(), &'static str> {
     // The shortest code has five bits.
     out.reserve(coded.len() * 8 / 5);
     let mut bits: u64 = 0;

@@ -19,6 +19,8 @@ mod encoder;
 mod encoder_stream;
 mod error;
 mod field_line;
+#[doc(hidden)]
+pub mod hooks;
 mod huffman;
 mod insert_count;
 mod prefix_int;

@@ -4,6 +4,7 @@ pub(crate) mod body;
 pub(crate) mod control_data;
 pub(crate) mod early_data;
 pub(crate) mod interim;
+pub(crate) mod marks;
 pub(crate) mod misdirected;
 mod unread;
 
@@ -76,20 +77,26 @@ impl RequestSettings {
     }
 
     /// Counts a request as in flight until the guard is dropped. Returns the request for the service, or the
-    /// status with which it is refused.
+    /// status with which it is refused. `malformed` is the reason if the request is known to be malformed.
     pub(crate) fn admit_any<B: Into<Body>>(
         &self,
         mut request: Request<B>,
+        malformed: Option<Cause>,
     ) -> (InFlight, Result<Request<Body>, StatusCode>) {
         let in_flight = self.open.begin_request(cost(&request));
-        let refusal = match self.refusal(&mut request) {
+        let refusal = match malformed {
+            Some(_) => Some(StatusCode::BAD_REQUEST),
+            None => self.refusal(&mut request),
+        };
+        let refusal = match refusal {
             None if in_flight.is_refused() => Some(StatusCode::SERVICE_UNAVAILABLE),
             refusal => refusal,
         };
         let (parts, body) = request.into_parts();
         let body = body.into().of_request(&parts.headers);
         if let Some(status) = refusal {
-            self.report(Cause::of_refusal(status), status, Some(&parts));
+            let cause = malformed.unwrap_or(Cause::of_refusal(status));
+            self.report(cause, status, Some(&parts));
             return (in_flight, Err(status));
         }
         let request = Request::from_parts(parts, body);
@@ -149,7 +156,7 @@ impl Admission for RequestSettings {
     type InFlight = InFlight;
 
     fn admit(&self, request: Request<h3::Body>) -> (InFlight, Result<Request<Body>, StatusCode>) {
-        self.admit_any(request)
+        self.admit_any(request, None)
     }
 
     fn on_refused(&self, status: StatusCode, head: Option<&Parts>) {

@@ -5,5 +5,7 @@ pub(crate) mod credit;
 pub(crate) mod executor;
 pub(crate) mod gather;
 pub(crate) mod held;
+mod hpack;
+pub(crate) mod inspector;
 pub(crate) mod interim;
 pub(crate) mod tags;

@@ -1,6 +1,7 @@
 //! HTTP/2 and HTTP/1.1 over TCP, implemented by hyper.
 
 mod exchange;
+mod heads;
 mod http1;
 pub(crate) mod listen;
 pub(crate) mod socket;
@@ -33,10 +34,12 @@ use crate::certificates::chosen::Chooser;
 use crate::events::Event;
 use crate::exchange::RequestSettings;
 use crate::exchange::body::Body;
+use crate::exchange::marks::Marks;
 use crate::http2::budgets::Refusing;
 use crate::http2::executor::Executor;
 use crate::http2::gather::gather;
 use crate::http2::held::HeldContent;
+use crate::http2::inspector::Inspector;
 use crate::http2::interim::Http2Interim;
 use crate::limits::Limits;
 use crate::limits::buffers::{
@@ -281,16 +284,19 @@ fn serve_secured<S: HttpService<Body>>(
         open.record.peer.local_address(),
     );
     let settings = RequestSettings::new(open.clone(), &site.limits).only(names);
-    let exchange = Exchange::new(service, settings, alt_svc).adding_interim(site.sends_interim);
+    let marks = Marks::default();
+    let exchange =
+        Exchange::new(service, settings, alt_svc, marks.clone()).adding_interim(site.sends_interim);
     match open.record.peer.protocol() {
-        Protocol::Http2 => serve_http2(*stream, exchange, &context, open, part),
-        _ => serve_http1(*stream, exchange, &context, open, part),
+        Protocol::Http2 => serve_http2(*stream, exchange, marks, &context, open, part),
+        _ => serve_http1(*stream, exchange, marks, &context, open, part),
     }
 }
 
 fn serve_http1<S: HttpService<Body>>(
     stream: TlsStream<Socket>,
     exchange: Exchange<S>,
+    marks: Marks,
     context: &TcpContext,
     open: Arc<Open>,
     part: Part,
@@ -303,7 +309,7 @@ fn serve_http1<S: HttpService<Body>>(
         Some(interim) => exchange.with_interim(Arc::new(interim)),
         None => exchange,
     };
-    let stream = Http1Stream::new(stream, first.clone(), interim);
+    let stream = Http1Stream::new(stream, first.clone(), interim, marks);
     let connection = http1_builder(limits).serve_connection(TokioIo::new(stream), exchange);
     let mut connection = Box::pin(connection.with_upgrades());
     let record = open.record.clone();
@@ -326,6 +332,7 @@ fn serve_http1<S: HttpService<Body>>(
 fn serve_http2<S: HttpService<Body>>(
     mut stream: TlsStream<Socket>,
     exchange: Exchange<S>,
+    marks: Marks,
     context: &Arc<TcpContext>,
     open: Arc<Open>,
     part: Part,
@@ -340,9 +347,15 @@ fn serve_http2<S: HttpService<Body>>(
     let executor = Executor::default();
     let held = HeldContent::default();
     let refusing = Refusing::default();
-    let (stream, gatherer) = gather(stream, executor.clone(), held.clone(), refusing.clone());
     let context = context.clone();
     let limits = &context.site.limits;
+    let (stream, gatherer) = gather(
+        stream,
+        executor.clone(),
+        held.clone(),
+        refusing.clone(),
+        Inspector::new(marks, limits.max_header_bytes),
+    );
     gatherer.count_header_blocks(HeaderBlock::new(
         record.holder().clone(),
         limits.max_header_bytes,

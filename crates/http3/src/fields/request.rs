@@ -7,7 +7,7 @@ use http::{HeaderMap, Method, Request, Uri, Version};
 use thiserror::Error;
 
 use super::collect::Pseudo;
-use super::{Collector, FieldsError, LineCache};
+use super::{Collector, FieldsError, LineCache, Target};
 
 /// The protocol of an extended CONNECT (RFC 8441 §4, RFC 9220), stored in the extensions of the request.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -129,16 +129,16 @@ fn uri(
     if is_web && path.is_empty() {
         return Err(FieldsError::Malformed("empty :path"));
     }
-    let is_absolute = path.first() == Some(&b'/');
-    let is_asterisk = path[..] == b"*"[..] && pseudo.method == Some(Method::OPTIONS);
-    if is_web && !is_absolute && !is_asterisk {
+    if is_web && path[..] == b"*"[..] && pseudo.method != Some(Method::OPTIONS) {
         return Err(FieldsError::Malformed(
             ":path that does not begin with a slash",
         ));
     }
-    if path.contains(&b'#') {
-        return Err(FieldsError::Malformed(":path with a fragment"));
-    }
+    let path = match Target::of(&path) {
+        Target::Valid => path,
+        Target::Escaped(path) => Bytes::from(path),
+        Target::Invalid(reason) => return Err(FieldsError::Malformed(reason)),
+    };
     let authority = authority_of(pseudo.authority.take(), headers, cache)?;
     if authority.is_none() && is_web {
         return Err(FieldsError::Malformed("neither :authority nor host"));

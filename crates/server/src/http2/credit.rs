@@ -31,6 +31,8 @@ pub(crate) struct Credit {
     is_inside_block: bool,
     /// The smallest dynamic table that the client has allowed.
     smallest_table: u32,
+    /// Streams whose malformed requests have been answered, and that must be reset.
+    answered_malformed: Vec<u32>,
 }
 
 /// The place of a field block that is sent before a response.
@@ -48,6 +50,7 @@ pub(crate) enum Placement {
 struct Stream {
     window: i64,
     has_response: bool,
+    is_malformed: bool,
 }
 
 impl Credit {
@@ -63,7 +66,30 @@ impl Credit {
             data_sent: 0,
             is_inside_block: false,
             smallest_table: INITIAL_TABLE,
+            answered_malformed: Vec::new(),
         }
+    }
+
+    /// Records that the request on a stream is malformed.
+    pub(crate) fn on_malformed(&mut self, stream: u32) {
+        if let Some(stream) = self.streams.get_mut(&stream) {
+            stream.is_malformed = true;
+        }
+    }
+
+    /// Returns the streams of malformed requests that have been answered completely, once a frame may follow. They must
+    /// be reset (RFC 9113 §8.1.1).
+    #[inline]
+    pub(crate) fn take_answered_malformed(&mut self) -> Vec<u32> {
+        if self.answered_malformed.is_empty() || !self.may_insert_frame() {
+            return Vec::new();
+        }
+        std::mem::take(&mut self.answered_malformed)
+    }
+
+    /// Returns true unless a frame or field block is being sent.
+    const fn may_insert_frame(&self) -> bool {
+        self.sent.is_between_frames() && !self.is_inside_block
     }
 
     /// Returns true if the final response on a stream has not started, and a frame may be sent before it.
@@ -78,7 +104,7 @@ impl Credit {
         if self.smallest_table < INITIAL_TABLE {
             return Placement::Unsupported;
         }
-        match self.sent.is_between_frames() && !self.is_inside_block {
+        match self.may_insert_frame() {
             true => Placement::Now,
             false => Placement::Blocked,
         }
@@ -172,6 +198,7 @@ impl Credit {
                     let stream = Stream {
                         window: self.initial,
                         has_response: false,
+                        is_malformed: false,
                     };
                     self.streams.insert(header.stream, stream);
                 }
@@ -205,8 +232,11 @@ impl Credit {
             }
             Kind::ResetStream | Kind::Priority | Kind::Continuation | Kind::Other => {}
         }
-        if header.ends_stream {
-            self.streams.remove(&header.stream);
+        if header.ends_stream
+            && let Some(stream) = self.streams.remove(&header.stream)
+            && stream.is_malformed
+        {
+            self.answered_malformed.push(header.stream);
         }
     }
 

@@ -14,6 +14,7 @@ use super::budgets::{Budgets, Refusing};
 use super::credit::{Credit, Placement};
 use super::executor::Executor;
 use super::held::HeldContent;
+use super::inspector::{Inspector, Passed};
 use super::tags::Tagger;
 use crate::limits::buffers::HeaderBlock;
 
@@ -50,19 +51,23 @@ pub(super) struct GatheredState<S> {
     pause: Option<Pin<Box<Sleep>>>,
     /// True once GOAWAY was buffered because a budget is exhausted.
     is_ended: bool,
+    inspector: Inspector,
+    /// Bytes that hyper has not read yet, and that differ from the received ones.
+    waiting: Vec<u8>,
     /// Tags requests if services can send interim responses.
     pub(super) tagger: Option<Box<Tagger>>,
     /// The task of the connection, which sends interim responses.
     connection: Option<Waker>,
 }
 
-/// Splits a stream into one that buffers written bytes, and the part that sends them. `executor`, `content` and
-/// `refusing` are those of the connection.
+/// Splits a stream into one that buffers written bytes, and the part that sends them. The other arguments are those of the
+/// connection.
 pub(crate) fn gather<S>(
     stream: S,
     executor: Executor,
     content: HeldContent,
     refusing: Refusing,
+    inspector: Inspector,
 ) -> (Gathered<S>, Gatherer<S>) {
     let state = Arc::new(Mutex::new(GatheredState {
         stream,
@@ -75,6 +80,8 @@ pub(crate) fn gather<S>(
         block: None,
         pause: None,
         is_ended: false,
+        inspector,
+        waiting: Vec::new(),
         tagger: None,
         connection: None,
     }));
@@ -158,13 +165,20 @@ impl<S: AsyncWrite + Unpin> GatheredState<S> {
     }
 
     fn keep(&mut self, bytes: &[u8]) -> usize {
-        let kept = &bytes[..bytes.len().min(MAX_GATHERED - self.kept.len())];
+        let room = MAX_GATHERED.saturating_sub(self.kept.len());
+        let kept = &bytes[..bytes.len().min(room)];
         if self.kept.is_empty() && !kept.is_empty() {
             self.kept.reserve(INITIAL.max(kept.len()));
         }
         self.kept.extend_from_slice(kept);
         self.credit.on_sent(kept, &mut self.budgets);
-        kept.len()
+        let len = kept.len();
+        for stream in self.credit.take_answered_malformed() {
+            self.kept.extend_from_slice(&RST_STREAM_HEADER);
+            self.kept.extend_from_slice(&stream.to_be_bytes());
+            self.kept.extend_from_slice(&PROTOCOL_ERROR);
+        }
+        len
     }
 }
 
@@ -202,19 +216,38 @@ impl<S> GatheredState<S> {
 }
 
 impl<S> GatheredState<S> {
-    /// Moves bytes with tags to `buffer`. Returns false if there are none.
-    fn pass_tagged(&mut self, buffer: &mut ReadBuf<'_>) -> bool {
-        let Some(tagger) = self.tagger.as_mut().filter(|it| !it.waiting.is_empty()) else {
+    /// Moves waiting bytes to `buffer`. Returns false if there are none.
+    fn pass_waiting(&mut self, buffer: &mut ReadBuf<'_>) -> bool {
+        if self.waiting.is_empty() {
             return false;
-        };
-        let len = tagger.waiting.len().min(buffer.remaining());
-        buffer.put_slice(&tagger.waiting[..len]);
-        tagger.waiting.drain(..len);
-        if tagger.waiting.is_empty() {
+        }
+        let len = self.waiting.len().min(buffer.remaining());
+        buffer.put_slice(&self.waiting[..len]);
+        self.waiting.drain(..len);
+        if self.waiting.is_empty() {
             // Connections are idle most of the time, so the memory is released.
-            tagger.waiting = Vec::new();
+            self.waiting = Vec::new();
         }
         true
+    }
+
+    /// Returns how many of the received bytes hyper can read in place. If it must read others, returns `None` and adds them
+    /// to the waiting ones.
+    fn inspect(&mut self, received: &[u8]) -> Option<usize> {
+        let mut changed = Vec::new();
+        let passed = self.inspector.read(received, &mut changed);
+        for stream in self.inspector.take_malformed() {
+            self.credit.on_malformed(stream);
+        }
+        match (&mut self.tagger, passed) {
+            (None, Passed::Received(len)) => return Some(len),
+            (None, Passed::Output) => self.waiting = changed,
+            (Some(tagger), Passed::Received(len)) => {
+                tagger.push(&received[..len], &mut self.waiting);
+            }
+            (Some(tagger), Passed::Output) => tagger.push(&changed, &mut self.waiting),
+        }
+        None
     }
 }
 
@@ -240,8 +273,12 @@ impl<S: AsyncRead + Unpin> AsyncRead for Gathered<S> {
         }
         state.budgets.on_time();
         let before = buffer.filled().len();
-        if state.pass_tagged(buffer) {
+        if state.pass_waiting(buffer) {
             return Poll::Ready(Ok(()));
+        }
+        if state.inspector.is_over() {
+            let reason = "the client violated the rules of HTTP/2";
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, reason)));
         }
         let result = Pin::new(&mut state.stream).poll_read(cx, buffer);
         let read = &buffer.filled()[before..];
@@ -257,16 +294,21 @@ impl<S: AsyncRead + Unpin> AsyncRead for Gathered<S> {
         if let Some(pause) = state.budgets.take_pause() {
             state.pause = Some(Box::pin(tokio::time::sleep(pause)));
         }
-        if let Some(tagger) = &mut state.tagger
-            && buffer.filled().len() > before
-        {
-            tagger.push(&buffer.filled()[before..]);
-            buffer.set_filled(before);
-            if !state.pass_tagged(buffer) {
-                // Only a part of a frame header has arrived. An empty read would be the end.
-                cx.waker().wake_by_ref();
-                return Poll::Pending;
+        let received = &buffer.filled()[before..];
+        if received.is_empty() {
+            return result;
+        }
+        match state.inspect(received) {
+            Some(len) => buffer.set_filled(before + len),
+            None => {
+                buffer.set_filled(before);
+                state.pass_waiting(buffer);
             }
+        }
+        if buffer.filled().len() == before {
+            // Only a part of a field block has arrived. An empty read would be the end.
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
         }
         result
     }
@@ -329,6 +371,10 @@ fn lock<S>(state: &Mutex<GatheredState<S>>) -> MutexGuard<'_, GatheredState<S>> 
 /// The header and last stream ID of a GOAWAY frame without debug data (RFC 9113 §6.8).
 const GOAWAY_HEADER: [u8; 9] = [0, 0, 8, 7, 0, 0, 0, 0, 0];
 const ENHANCE_YOUR_CALM: [u8; 4] = 11_u32.to_be_bytes();
+
+/// The header of a RST_STREAM frame without its stream ID (RFC 9113 §6.4).
+const RST_STREAM_HEADER: [u8; 5] = [0, 0, 4, 3, 0];
+const PROTOCOL_ERROR: [u8; 4] = 1_u32.to_be_bytes();
 
 /// Size of the buffer: four TLS records.
 const MAX_GATHERED: usize = 64 * 1024;

@@ -11,6 +11,7 @@ use http::header::CONTENT_LENGTH;
 
 use super::credit::Placement;
 use super::gather::{GatheredState, Gatherer};
+use super::hpack::put_string;
 use super::tags::{Tagger, Tags};
 use crate::exchange::interim::{InterimOfRequest, InterimSource};
 
@@ -100,14 +101,14 @@ fn encode(stream: u32, response: &Response<()>) -> Option<Vec<u8>> {
     frame.extend(stream.to_be_bytes());
     // Entry 8 of the static table is `:status`.
     frame.push(0x08);
-    text(&mut frame, response.status().as_str().as_bytes());
+    put_string(&mut frame, response.status().as_str().as_bytes());
     for (name, value) in response.headers() {
         if *name == CONTENT_LENGTH || is_connection_specific(name.as_str()) {
             continue;
         }
         frame.push(if value.is_sensitive() { 0x10 } else { 0 });
-        text(&mut frame, name.as_str().as_bytes());
-        text(&mut frame, value.as_bytes());
+        put_string(&mut frame, name.as_str().as_bytes());
+        put_string(&mut frame, value.as_bytes());
     }
     let len = u32::try_from(frame.len() - HEADER_LEN).ok()?;
     if len > MAX_FRAME {
@@ -115,22 +116,6 @@ fn encode(stream: u32, response: &Response<()>) -> Option<Vec<u8>> {
     }
     frame[..3].copy_from_slice(&len.to_be_bytes()[1..]);
     Some(frame)
-}
-
-/// Appends a string without Huffman coding (RFC 7541 §5.2).
-fn text(out: &mut Vec<u8>, text: &[u8]) {
-    match text.len().checked_sub(127) {
-        None => out.push(text.len() as u8),
-        Some(mut rest) => {
-            out.push(127);
-            while rest >= 128 {
-                out.push(rest as u8 | 128);
-                rest >>= 7;
-            }
-            out.push(rest as u8);
-        }
-    }
-    out.extend_from_slice(text);
 }
 
 const HEADERS: u8 = 1;

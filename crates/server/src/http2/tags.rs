@@ -59,8 +59,6 @@ const TAG_LEN: usize = 1 + 1 + NAME.len() + 1 + 24;
 #[derive(Debug)]
 pub(crate) struct Tagger {
     tags: Tags,
-    /// Bytes with tags that hyper has not read yet.
-    pub(super) waiting: Vec<u8>,
     /// The first bytes of an incomplete frame header. Keeps its memory.
     header: Vec<u8>,
     /// Number of bytes to pass on unchanged: the preface, or the rest of a frame.
@@ -75,7 +73,6 @@ impl Tagger {
     pub(crate) fn new(tags: Tags) -> Self {
         Self {
             tags,
-            waiting: Vec::new(),
             header: Vec::with_capacity(HEADER_LEN),
             left: PREFACE_LEN,
             tagged: None,
@@ -83,13 +80,13 @@ impl Tagger {
         }
     }
 
-    /// Adds received bytes to `waiting`, except the first bytes of a frame header.
-    pub(super) fn push(&mut self, mut bytes: &[u8]) {
+    /// Appends received bytes with their tags to `out`, except the first bytes of a frame header.
+    pub(super) fn push(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) {
         // Once instead of part by part.
-        self.waiting.reserve(bytes.len() + TAG_LEN);
+        out.reserve(bytes.len() + TAG_LEN);
         loop {
             let passed = self.left.min(bytes.len());
-            self.waiting.extend_from_slice(&bytes[..passed]);
+            out.extend_from_slice(&bytes[..passed]);
             bytes = &bytes[passed..];
             self.left -= passed;
             if self.left > 0 {
@@ -97,7 +94,7 @@ impl Tagger {
             }
             if let Some(stream) = self.tagged.take() {
                 let tag = self.tags.encode(stream);
-                self.waiting.extend_from_slice(&tag);
+                out.extend_from_slice(&tag);
             }
             let more = (HEADER_LEN - self.header.len()).min(bytes.len());
             self.header.extend_from_slice(&bytes[..more]);
@@ -105,11 +102,11 @@ impl Tagger {
             if self.header.len() < HEADER_LEN {
                 return;
             }
-            self.on_header();
+            self.on_header(out);
         }
     }
 
-    fn on_header(&mut self) {
+    fn on_header(&mut self, out: &mut Vec<u8>) {
         let header = &mut self.header;
         let len =
             usize::from(header[0]) << 16 | usize::from(header[1]) << 8 | usize::from(header[2]);
@@ -125,7 +122,7 @@ impl Tagger {
                 self.tagged = Some(stream);
             }
         }
-        self.waiting.append(header);
+        out.append(header);
     }
 }
 
@@ -181,8 +178,10 @@ mod tests {
         .concat();
         for piece in 1..=sent.len() {
             let mut tagger = Tagger::new(tags.clone());
-            sent.chunks(piece).for_each(|bytes| tagger.push(bytes));
-            assert_eq!(tagger.waiting, expected, "pieces of {piece}");
+            let mut out = Vec::new();
+            let pieces = sent.chunks(piece);
+            pieces.for_each(|bytes| tagger.push(bytes, &mut out));
+            assert_eq!(out, expected, "pieces of {piece}");
         }
     }
 

@@ -16,6 +16,7 @@ use crate::cause::Cause;
 use crate::exchange::RequestSettings;
 use crate::exchange::body::Body;
 use crate::exchange::interim::InterimSource;
+use crate::exchange::marks::Marks;
 use crate::http2::budgets::Refusing;
 use crate::http2::held::{HeldContent, Paced};
 use crate::tally::InFlight;
@@ -37,6 +38,7 @@ pub(super) struct Exchange<S> {
     adds_interim: bool,
     /// The interim responses of the connection, if services can send them.
     interim: Option<Arc<dyn InterimSource>>,
+    marks: Marks,
 }
 
 impl<S> Exchange<S> {
@@ -44,6 +46,7 @@ impl<S> Exchange<S> {
         service: S,
         settings: RequestSettings,
         alt_svc: Option<AltSvcHeader>,
+        marks: Marks,
     ) -> Self {
         Self {
             service,
@@ -54,6 +57,7 @@ impl<S> Exchange<S> {
             version: None,
             adds_interim: false,
             interim: None,
+            marks,
         }
     }
 
@@ -103,8 +107,9 @@ impl<S> Exchange<S> {
     fn admit(
         &self,
         request: Request<hyper::body::Incoming>,
+        malformed: Option<Cause>,
     ) -> (InFlight, Result<Request<Body>, StatusCode>) {
-        let (in_flight, admitted) = self.settings.admit_any(request);
+        let (in_flight, admitted) = self.settings.admit_any(request, malformed);
         let is_unsupported = self.version.as_ref();
         let is_unsupported = is_unsupported.is_some_and(FirstRead::is_version_unsupported);
         let admitted = match admitted {
@@ -132,6 +137,7 @@ impl<S: Clone> Clone for Exchange<S> {
             version: self.version.clone(),
             adds_interim: self.adds_interim,
             interim: self.interim.clone(),
+            marks: self.marks.clone(),
         }
     }
 }
@@ -150,9 +156,10 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
         }
         let settings = &*self.settings;
         let (mut head, body) = request.into_parts();
+        let malformed = self.marks.take(&mut head);
         let interim = self.interim.as_ref().and_then(|it| it.begin(&mut head));
         let request = Request::from_parts(head, body);
-        let (in_flight, admitted) = self.admit(request);
+        let (in_flight, admitted) = self.admit(request, malformed);
         let mut request = match admitted {
             Ok(request) => request,
             Err(status) => {

@@ -1,4 +1,5 @@
-//! What hyper's server does not support over HTTP/1.1: interim responses, and versions other than 1.0 and 1.1.
+//! What hyper's server does not support over HTTP/1.1: interim responses, versions other than 1.0 and 1.1, and some
+//! targets.
 
 use std::io::{self, IoSlice, Write as _};
 use std::ops::Range;
@@ -15,7 +16,9 @@ use http::request::Parts;
 use http::{Response, StatusCode};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::heads::Heads;
 use crate::exchange::interim::{InterimOfRequest, InterimSource};
+use crate::exchange::marks::Marks;
 use crate::own_response::{MAX_FIRST_LINE, first_line};
 
 /// The stream of an HTTP/1.1 connection, between hyper and TLS.
@@ -24,6 +27,9 @@ pub(super) struct Http1Stream<S> {
     /// True until the first bytes have arrived, which contain the version.
     is_first: bool,
     first: FirstRead,
+    heads: Heads,
+    /// Bytes that hyper has not read yet, and that differ from the received ones.
+    waiting: Vec<u8>,
     /// `None` if services cannot send interim responses.
     interim: Option<InterimQueue>,
     /// True while hyper has written bytes of a message and may have more of it.
@@ -95,11 +101,18 @@ impl FirstRead {
 const STATUS: Range<usize> = 9..12;
 
 impl<S> Http1Stream<S> {
-    pub(super) fn new(stream: S, first: FirstRead, interim: Option<InterimQueue>) -> Self {
+    pub(super) fn new(
+        stream: S,
+        first: FirstRead,
+        interim: Option<InterimQueue>,
+        marks: Marks,
+    ) -> Self {
         Self {
             stream,
             is_first: true,
             first,
+            heads: Heads::new(marks),
+            waiting: Vec::new(),
             interim,
             is_inside_message: false,
             writing: Vec::new(),
@@ -142,6 +155,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for Http1Stream<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        if !this.waiting.is_empty() {
+            this.pass_waiting(buffer);
+            return Poll::Ready(Ok(()));
+        }
         let before = buffer.filled().len();
         let result = Pin::new(&mut this.stream).poll_read(cx, buffer);
         if buffer.filled().len() > before {
@@ -155,7 +172,26 @@ impl<S: AsyncRead + Unpin> AsyncRead for Http1Stream<S> {
                 }
             }
         }
+        let received = &buffer.filled()[before..];
+        if this.heads.read(received, &mut this.waiting) {
+            buffer.set_filled(before);
+            this.pass_waiting(buffer);
+        }
         result
+    }
+}
+
+impl<S> Http1Stream<S> {
+    /// Moves waiting bytes to `buffer`.
+    #[cold]
+    fn pass_waiting(&mut self, buffer: &mut ReadBuf<'_>) {
+        let len = self.waiting.len().min(buffer.remaining());
+        buffer.put_slice(&self.waiting[..len]);
+        self.waiting.drain(..len);
+        if self.waiting.is_empty() {
+            // Connections are idle most of the time, so the memory is released.
+            self.waiting = Vec::new();
+        }
     }
 }
 

@@ -139,7 +139,7 @@ pub async fn authorities(lab: &mut Lab) -> Findings {
     run(lab, &cases).await
 }
 
-/// Sends every form of target. Rules: 9110-056, 9112-025, 9113-064, 9113-073.
+/// Sends every form of target. Rules: 9110-056, 9112-011, 9112-024 to 9112-026, 9113-064, 9113-073, 9113-074.
 #[expect(clippy::too_many_lines, reason = "a table")]
 pub async fn targets(lab: &mut Lab) -> Findings {
     let case = |name, versions, request, expected| Case {
@@ -189,7 +189,50 @@ pub async fn targets(lab: &mut Lab) -> Findings {
             "/q?{a}|`^\\[]",
             "GET /q?{a}|`^\\[]",
         ),
+        passes(
+            "quotes and angle brackets",
+            ALL,
+            "GET",
+            "/q?{\"a\":<b>}&c=\"",
+            "GET /q?{%22a%22:%3Cb%3E}&c=%22",
+        ),
+        passes(
+            "bytes that no path has",
+            ALL,
+            "GET",
+            "/<a>`\u{e9}\"{}^|",
+            "GET /%3Ca%3E%60%C3%A9\"{}^|",
+        ),
         passes("asterisk", ALL, "OPTIONS", "*", "OPTIONS *"),
+        passes(
+            "OPTIONS in absolute form without a path",
+            ONE,
+            "OPTIONS",
+            "https://localhost",
+            "OPTIONS *",
+        ),
+        passes(
+            "OPTIONS in absolute form with a path",
+            ONE,
+            "OPTIONS",
+            "https://localhost/",
+            "OPTIONS /",
+        ),
+        passes(
+            "absolute form with quotes",
+            ONE,
+            "GET",
+            "https://localhost/a?\"b\"",
+            "GET /a?%22b%22",
+        ),
+        refused("a fragment", ALL, "GET", "/a#b"),
+        refused("a fragment of a query", ALL, "GET", "/a?b#\"c\""),
+        refused(
+            "a fragment in absolute form",
+            ONE,
+            "GET",
+            "https://localhost/#a",
+        ),
         passes(
             "absolute form",
             ONE,

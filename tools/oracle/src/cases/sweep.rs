@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use crate::lab::{Findings, Lab, Pair};
 use crate::message::{Request, Response, Version};
-use crate::seen::End;
 use crate::upstream::{Script, UpstreamVersion};
 
 /// What came of a byte.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Outcome {
     Unchanged,
+    /// Percent-encoded.
+    Escaped,
     Dropped,
     Refused,
     Wrong(String),
@@ -37,9 +38,9 @@ const PLACES: [Place; 7] = [
     Place::ValueEnd,
 ];
 
-/// Sends each kind of byte in method, path, query, name and value. A request passes unchanged or is refused, and the versions
-/// agree, except where their syntax differs. Rules: 9110-017 to 9110-020, 9110-022, 9113-054, 9113-091,
-/// 9112-083.
+/// Sends each kind of byte in method, path, query, name and value. A request passes, perhaps with a byte of its target
+/// percent-encoded, or is refused, and the versions agree, except where their syntax differs. Rules: 9110-017 to 9110-020,
+/// 9110-022, 9112-011, 9112-026, 9113-052 to 9113-054, 9113-074, 9113-091, 9112-083.
 pub async fn bytes(lab: &mut Lab) -> Findings {
     let swept: Vec<u8> = (0..=0x2f)
         .chain(*b"0:;<=>?@AZ[\\]^_`az{|}~")
@@ -51,10 +52,6 @@ pub async fn bytes(lab: &mut Lab) -> Findings {
             for byte in &swept {
                 let mut outcomes = BTreeMap::new();
                 for version in Version::ALL {
-                    if matches!(place, Place::Path | Place::Query) && *byte == b'#' {
-                        // A fragment, which is no part of a target.
-                        continue;
-                    }
                     if is_syntax(version, place, *byte) {
                         continue;
                     }
@@ -114,18 +111,21 @@ async fn outcome(lab: &mut Lab, pair: Pair, place: Place, byte: u8) -> Outcome {
     let seen = match answered.forwarded() {
         Ok(seen) => seen,
         Err(_) => {
-            // A stream error may be treated as a connection error (RFC 9113 §5.4.1).
-            let is_closed = answered.upstream.is_empty()
-                && pair.client == Version::Http2
-                && answered.answer.end == End::Closed(PROTOCOL_ERROR);
             return match answered.refusal() {
                 Ok(_) => Outcome::Refused,
-                Err(_) if is_closed => Outcome::Refused,
                 Err(what) => Outcome::Wrong(what),
             };
         }
     };
     let start = [&request.control.method[..], b" ", &request.control.path].concat();
+    let escaped = String::from_utf8_lossy(&start).replacen(
+        &*String::from_utf8_lossy(&[byte]),
+        &format!("%{byte:02X}"),
+        1,
+    );
+    if matches!(place, Place::Path | Place::Query) && seen.start == escaped {
+        return Outcome::Escaped;
+    }
     if seen.start != String::from_utf8_lossy(&start) && place != Place::Name {
         return Outcome::Wrong(format!("arrived as {}", seen.start));
     }
@@ -140,9 +140,6 @@ async fn outcome(lab: &mut Lab, pair: Pair, place: Place, byte: u8) -> Outcome {
         _ => Outcome::Wrong(format!("arrived as\n{seen}")),
     }
 }
-
-/// The code of HTTP/2 for malformed requests.
-const PROTOCOL_ERROR: u64 = 1;
 
 fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
@@ -175,15 +172,13 @@ fn judge(
             _ => &[Outcome::Unchanged, Outcome::Refused],
         },
         Place::Path | Place::Query => match byte {
-            0..=b' ' | 0x7f => &[Outcome::Refused],
-            _ if byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/?%".contains(&byte) => {
-                &[Outcome::Unchanged]
-            }
-            // No URI has these three, but all others pass in a query.
-            b'!'..=b'~' if place == Place::Query && !b"\"<>".contains(&byte) => {
-                &[Outcome::Unchanged]
-            }
-            _ => &[Outcome::Unchanged, Outcome::Refused],
+            // No target has whitespace, control characters or a fragment.
+            0..=b' ' | 0x7f | b'#' => &[Outcome::Refused],
+            // No URI has these, but they have only one meaning.
+            b'<' | b'>' | 0x80.. => &[Outcome::Escaped],
+            b'"' if place == Place::Query => &[Outcome::Escaped],
+            b'`' if place == Place::Path => &[Outcome::Escaped],
+            _ => &[Outcome::Unchanged],
         },
     };
     if !expected.contains(outcome) {

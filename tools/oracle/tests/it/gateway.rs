@@ -94,6 +94,11 @@ fn each_byte_passes_unchanged_or_is_refused_alike() {
 }
 
 #[test]
+fn malformed_requests_are_answered_and_harm_nobody_beside_them() {
+    run(cases::malformed);
+}
+
+#[test]
 fn requests_that_are_cut_never_arrive_complete() {
     run(cases::requests_that_are_cut);
 }

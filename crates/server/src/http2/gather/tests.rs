@@ -3,6 +3,7 @@ use std::task::Waker;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::*;
+use crate::exchange::marks::Marks;
 
 /// A stream that accepts a limited number of bytes at once, and counts the calls.
 #[derive(Default)]
@@ -51,6 +52,10 @@ impl AsyncRead for Narrow {
     }
 }
 
+fn inspector() -> Inspector {
+    Inspector::new(Marks::default(), 65_536)
+}
+
 fn narrow(room: usize) -> (Gathered<Narrow>, Gatherer<Narrow>) {
     let stream = Narrow {
         room,
@@ -61,6 +66,7 @@ fn narrow(room: usize) -> (Gathered<Narrow>, Gatherer<Narrow>) {
         Executor::default(),
         HeldContent::default(),
         Refusing::default(),
+        inspector(),
     )
 }
 
@@ -88,10 +94,11 @@ async fn exhausted_budget_ends_the_connection_with_goaway() {
             Executor::default(),
             HeldContent::default(),
             Refusing::default(),
+            inspector(),
         );
         let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
         // A request on stream 5 and PING frames.
-        bytes.extend([0, 0, 1, 1, 5, 0, 0, 0, 5, 0x82]);
+        bytes.extend([0, 0, 3, 1, 5, 0, 0, 0, 5, 0x82, 0x87, 0x84]);
         bytes.extend([0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8].repeat(600));
         mine.write_all(&bytes).await.expect("the pipe has capacity");
         let ack = [0, 0, 0, 4, 1, 0, 0, 0, 0];
@@ -120,11 +127,12 @@ async fn clients_that_cancel_too_much_are_read_more_slowly() {
         Executor::default(),
         HeldContent::default(),
         Refusing::default(),
+        inspector(),
     );
     let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     for number in 0..1020_u32 {
         let stream = (2 * number + 1).to_be_bytes();
-        bytes.extend([&[0, 0, 1, 1, 5][..], &stream, &[0x82]].concat());
+        bytes.extend([&[0, 0, 3, 1, 5][..], &stream, &[0x82, 0x87, 0x84]].concat());
         bytes.extend([&[0, 0, 4, 3, 0][..], &stream, &[0, 0, 0, 8]].concat());
     }
     mine.write_all(&bytes).await.expect("the pipe has capacity");
@@ -132,8 +140,10 @@ async fn clients_that_cancel_too_much_are_read_more_slowly() {
     let mut read = vec![0; bytes.len()];
     stream.read_exact(&mut read).await.expect("open");
     assert!(read == bytes && began.elapsed() < std::time::Duration::from_millis(1));
-    mine.write_all(b"x").await.expect("the pipe has capacity");
-    stream.read_exact(&mut [0]).await.expect("open");
+    let settings = [0, 0, 0, 4, 1, 0, 0, 0, 0];
+    let written = mine.write_all(&settings).await;
+    written.expect("the pipe has capacity");
+    stream.read_exact(&mut [0; 9]).await.expect("open");
     // 20 requests beyond 1000 cause a pause of 5 ms each.
     assert!(began.elapsed() >= std::time::Duration::from_millis(100));
 }
@@ -189,6 +199,7 @@ async fn nothing_is_read_until_other_tasks_have_run() {
         executor.clone(),
         HeldContent::default(),
         Refusing::default(),
+        inspector(),
     );
     theirs.write_all(b"request").await.expect("open");
     while !executor.needs_pause() {
