@@ -11,6 +11,7 @@ use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use courser_base::demand;
 use foldhash::fast::RandomState;
 
 use crate::buffers::{self, Buffer};
@@ -247,7 +248,8 @@ impl Reader {
             offset,
             left,
             first: offset,
-            next: FIRST * GROWTH,
+            // As small as the first, because a protocol may take two before it detects that the peer takes none.
+            next: FIRST,
             last: PieceEnd::of(&[], offset),
             ahead: first?.into_iter().collect(),
             pending: None,
@@ -315,9 +317,11 @@ impl Reader {
             return Poll::Ready(Ok(chunk));
         }
         let read = match &mut self.pending {
-            None => self
-                .source
-                .read_some(self.offset, self.left, self.next, Blocking::Forbidden),
+            None => {
+                let most = self.most();
+                self.source
+                    .read_some(self.offset, self.left, most, Blocking::Forbidden)
+            }
             Some(_) => Err(ServeError::WouldBlock),
         };
         let chunk = match read {
@@ -329,10 +333,18 @@ impl Reader {
         Poll::Ready(self.source.check(&self.last).map(|()| chunk))
     }
 
+    /// Returns the largest size of the next piece: no more than the caller can use, because the rest would wait
+    /// in memory for the peer, unless that is very little.
+    fn most(&self) -> usize {
+        let demand = usize::try_from(demand::current()).unwrap_or(usize::MAX);
+        self.next.min(demand.max(FIRST))
+    }
+
     /// Begins to read on a thread that may wait, unless one reads already.
     fn begin_ahead(&mut self) -> &mut ReadAhead {
+        let most = self.most();
         self.pending.get_or_insert_with(|| {
-            let (source, most) = (self.source.clone(), self.next);
+            let source = self.source.clone();
             let (offset, left) = (self.offset, self.left);
             let share = self.share.clone();
             ReadAhead(Box::pin(async move {
@@ -357,7 +369,7 @@ const FIRST: usize = 512;
 /// Size in bytes up to which part of a larger file is read at once.
 const SMALL_PART: usize = 4 * 1024;
 
-/// Each piece is at most this many times as large as the one before it, up to [`EARLY`].
+/// Each piece from the third on is at most this many times as large as the one before it, up to [`EARLY`].
 const GROWTH: usize = 4;
 
 /// The largest early piece in bytes. Later pieces are half of what was taken before, up to

@@ -1,15 +1,16 @@
 //! Sending of a body after its header section.
 
 use std::future::poll_fn;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Buf as _;
+use courser_base::demand;
 use courser_http3::{FieldsToSend, MessageWriter};
 use courser_quic::hooks::{SendStreamHooks, Write};
 use courser_quic::runtime::{self, Sleep};
-use courser_quic::{Side, StoppedError, VarInt};
+use courser_quic::{Side, StoppedError, VarInt, WriteError, Written};
 use http_body::Body;
 
 use super::Outgoing;
@@ -56,8 +57,8 @@ impl Outgoing {
         let mut unwritten = Unwritten::new(headers, length);
         let mut stopped = None;
         while !body.is_end_stream() {
-            self.wait_for_credit(&mut unwritten).await?;
-            let frame = self.next_frame(body.as_mut(), &mut unwritten, &mut stopped);
+            let credit = self.wait_for_credit(&mut unwritten).await?;
+            let frame = self.next_frame(body.as_mut(), credit, &mut unwritten, &mut stopped);
             let frame = match frame.await? {
                 Some(Ok(frame)) => frame,
                 Some(Err(error)) => return Err(Failure::Body(error.into())),
@@ -83,37 +84,54 @@ impl Outgoing {
         self.write_last(unwritten).await
     }
 
-    /// Waits while the peer grants no credit. The header section is sent first, but the body is not polled,
-    /// because a frame that it returned now would wait in memory (attack A88).
-    async fn wait_for_credit(&mut self, unwritten: &mut Unwritten) -> Result<(), Failure> {
+    /// Waits while the peer grants no credit, and returns how much it grants. The header section is sent first, but
+    /// the body is not polled, because a frame that it returned now would wait in memory (attack A88).
+    async fn wait_for_credit(&mut self, unwritten: &mut Unwritten) -> Result<u64, Failure> {
         let ahead = unwritten.frames.len() as u64;
-        let is_ready = poll_fn(|cx| Poll::Ready(self.send.poll_worth_writing(cx, ahead))).await;
-        match is_ready {
-            Poll::Ready(result) => return Ok(result?),
+        let credit = poll_fn(|cx| Poll::Ready(self.send.poll_credit(cx, ahead))).await;
+        match credit {
+            Poll::Ready(credit) => return Ok(credit?),
             Poll::Pending => self.write_all(unwritten).await?,
         }
-        Ok(poll_fn(|cx| self.send.poll_worth_writing(cx, 0)).await?)
+        let credit = poll_fn(|cx| {
+            let credit = self.send.poll_credit(cx, 0);
+            if credit.is_pending() {
+                unwritten.frames.shrink();
+                self.waiting.on_waiting(&self.guard.waiting);
+            }
+            credit
+        });
+        Ok(credit.await?)
     }
 
     /// Waits for the next frame of the body, which may be idle for long. Meanwhile writes the available bytes,
-    /// unless only the end is missing. Fails when the peer has stopped reading.
+    /// unless only the end is missing. Fails when the peer has stopped reading. `credit` is how much can be written.
     async fn next_frame<B: Body>(
         &mut self,
         mut body: Pin<&mut B>,
+        credit: u64,
         unwritten: &mut Unwritten,
         stopped: &mut Option<Stopped>,
     ) -> Result<Option<Result<http_body::Frame<B::Data>, B::Error>>, Failure> {
+        let demand = MessageWriter::content_within(credit);
         poll_fn(|cx| {
-            if let Poll::Ready(frame) = body.as_mut().poll_frame(cx) {
+            let polled = demand::within(demand, || body.as_mut().poll_frame(cx));
+            if let Poll::Ready(frame) = polled {
                 return Poll::Ready(Ok(frame));
             }
             ready!(unwritten.poll_hold(cx));
             let chunks = unwritten.frames.chunks();
             while !chunks.is_empty() {
                 match self.send.poll_send(cx, Write::chunks(chunks)) {
-                    Poll::Ready(Ok(written)) => drop(chunks.drain(..written.chunks)),
+                    Poll::Ready(Ok(written)) => {
+                        chunks.drain(..written.chunks);
+                        self.waiting.on_written(written.bytes, &self.guard.waiting);
+                    }
                     Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
-                    Poll::Pending => break,
+                    Poll::Pending => {
+                        self.waiting.on_waiting(&self.guard.waiting);
+                        break;
+                    }
                 }
             }
             let stopped = stopped.get_or_insert_with(|| Box::pin(self.send.stopped()));
@@ -129,9 +147,21 @@ impl Outgoing {
     }
 
     async fn write_all(&mut self, unwritten: &mut Unwritten) -> Result<(), Failure> {
+        let len = unwritten.frames.len();
         let chunks = unwritten.frames.chunks();
-        self.send.write_all_chunks(chunks).await?;
+        {
+            let mut written = pin!(self.send.write_all_chunks(chunks));
+            poll_fn(|cx| {
+                let written = written.as_mut().poll(cx);
+                if written.is_pending() {
+                    self.waiting.on_waiting(&self.guard.waiting);
+                }
+                written
+            })
+            .await?;
+        }
         chunks.clear();
+        self.waiting.on_written(len, &self.guard.waiting);
         Ok(())
     }
 
@@ -139,7 +169,7 @@ impl Outgoing {
     async fn write_last(&mut self, mut unwritten: Unwritten) -> Result<(), Failure> {
         if let Some(mut left) = unwritten.frames.as_small() {
             loop {
-                let write = poll_fn(|cx| self.send.poll_send(cx, Write::slice(left).last()));
+                let write = poll_fn(|cx| self.poll_last(cx, Write::slice(left)));
                 left = &left[write.await?.bytes..];
                 if left.is_empty() {
                     break;
@@ -150,13 +180,26 @@ impl Outgoing {
             while done < all.len() {
                 let write = poll_fn(|cx| {
                     let rest = Write::chunks(&mut all[done..]);
-                    self.send.poll_send(cx, rest.last())
+                    self.poll_last(cx, rest)
                 });
                 done += write.await?.chunks;
             }
         }
         self.on_end();
         Ok(())
+    }
+
+    /// Writes the last bytes with the end of the message.
+    fn poll_last(
+        &mut self,
+        cx: &mut Context<'_>,
+        rest: Write<'_>,
+    ) -> Poll<Result<Written, WriteError>> {
+        let written = self.send.poll_send(cx, rest.last());
+        if written.is_pending() {
+            self.waiting.on_waiting(&self.guard.waiting);
+        }
+        written
     }
 }
 
