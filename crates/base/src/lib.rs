@@ -1,4 +1,4 @@
-//! The types on which every courser crate builds: time, rates, sides, ECN, addresses, shares, range sets, locks, files
+//! The types on which every courser crate builds: time, rates, sides, ECN, addresses, range sets, locks, files
 //! that are replaced as a whole, and values of users.
 //!
 //! A type belongs here if at least two crates need it. Nothing in this crate reads a clock or a
@@ -7,7 +7,6 @@
 mod address;
 pub mod demand;
 mod ecn;
-mod fair_shares;
 pub mod foreign;
 mod four_tuple;
 mod lock;
@@ -22,7 +21,6 @@ mod unreachable;
 
 pub use address::{ScopedIp, canonical, is_same_host, with_port};
 pub use ecn::{Ecn, EcnCounts};
-pub use fair_shares::{FairShares, Place, Unit};
 pub use four_tuple::FourTuple;
 pub use lock::{Held, Mutex, RwLock};
 pub use pace::Pace;

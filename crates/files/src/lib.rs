@@ -73,6 +73,7 @@ mod compress;
 mod conditions;
 mod content;
 mod disk;
+mod fair_shares;
 mod file_request;
 mod find;
 mod folder;

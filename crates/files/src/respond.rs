@@ -153,27 +153,26 @@ pub(crate) fn vary_by_coding(response: &mut Response<Body>) {
 
 /// Returns the response for a file that cannot be served.
 pub(crate) fn error_response(error: &ServeError) -> Response<Body> {
-    let mut response = response_to(error);
-    if let Some(reason) = Unavailable::of(error) {
-        response.extensions_mut().insert(reason);
+    match (error, Unavailable::of(error)) {
+        (_, Some(reason)) => reason.into_response(),
+        (ServeError::Forbidden, None) => plain(StatusCode::FORBIDDEN),
+        (_, None) => plain(StatusCode::NOT_FOUND),
     }
-    response
 }
 
-fn response_to(error: &ServeError) -> Response<Body> {
-    match error {
-        ServeError::NotFound => plain(StatusCode::NOT_FOUND),
-        ServeError::Forbidden => plain(StatusCode::FORBIDDEN),
-        ServeError::Busy
-        | ServeError::Exhausted(_)
-        | ServeError::WouldBlock
-        | ServeError::Unsettled(_) => {
-            let mut response = plain(StatusCode::SERVICE_UNAVAILABLE);
+impl Unavailable {
+    /// Returns the response for this reason, for handlers of folders.
+    pub fn into_response(self) -> Response<Body> {
+        let mut response = match self {
+            Self::Failed => plain(StatusCode::INTERNAL_SERVER_ERROR),
+            _ => plain(StatusCode::SERVICE_UNAVAILABLE),
+        };
+        if response.status() == StatusCode::SERVICE_UNAVAILABLE {
             let soon = HeaderValue::from_static("1");
             response.headers_mut().insert(RETRY_AFTER, soon);
-            response
         }
-        ServeError::Failed(_) => plain(StatusCode::INTERNAL_SERVER_ERROR),
+        response.extensions_mut().insert(self);
+        response
     }
 }
 

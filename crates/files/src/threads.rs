@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use courser_base::{FairShares, Mutex, Place, ScopedIp, Unit};
+use courser_base::{Mutex, ScopedIp};
 use tokio::sync::oneshot;
 
+use crate::fair_shares::{FairShares, Place, Unit};
 use crate::serve_error::ServeError;
 
 /// The threads of a service. A disk that stalls for the files of one client occupies only that client's share, so that

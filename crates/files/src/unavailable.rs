@@ -1,12 +1,7 @@
 //! Reasons for responses with 503 and 500.
 
 use std::fmt;
-use std::io;
 
-use http::Response;
-
-use crate::body::Body;
-use crate::respond::error_response;
 use crate::serve_error::{ServeError, is_out_of_descriptors};
 
 /// The reason for a response with 503 (Service Unavailable) or 500 (Internal Server Error), which has it as an extension.
@@ -36,20 +31,6 @@ pub enum Unavailable {
 }
 
 impl Unavailable {
-    /// Returns the response for this reason, for handlers of folders.
-    pub fn into_response(self) -> Response<Body> {
-        let error = match self {
-            Self::Busy => ServeError::Busy,
-            Self::OutOfDescriptors => ServeError::Exhausted(io::Error::from_raw_os_error(24)),
-            Self::OutOfMemory => ServeError::Exhausted(io::ErrorKind::OutOfMemory.into()),
-            Self::Unsettled => ServeError::WouldBlock,
-            Self::Failed => ServeError::Failed(io::Error::other("the folder could not be read")),
-        };
-        let mut response = error_response(&error);
-        response.extensions_mut().insert(self);
-        response
-    }
-
     /// Returns the reason of an error, unless the request is answered with another status.
     pub(crate) fn of(error: &ServeError) -> Option<Self> {
         Some(match error {

@@ -48,12 +48,27 @@ fn default_cache_size() -> u64 {
     (courser::default_memory_budget() / 2).min(CACHE_SIZE)
 }
 
+/// Returns the number of threads that may wait for a disk, for a memory budget.
+///
+/// Each has a stack of 2 MiB, which counts in full where the address space or data of the process
+/// are limited.
+pub(super) fn blocking_threads(memory: u64) -> usize {
+    let threads = usize::try_from(memory / MEMORY_PER_BLOCKING_THREAD).unwrap_or(usize::MAX);
+    threads.clamp(MIN_BLOCKING_THREADS, MAX_BLOCKING_THREADS)
+}
+
 /// Returns the number of threads that may wait for the disk. The others are for TLS, name resolution and files that the
 /// server reads for itself.
 fn threads() -> usize {
-    let all = super::blocking_threads(courser::default_memory_budget());
+    let all = blocking_threads(courser::default_memory_budget());
     all - all / 4
 }
 
 /// The size of the cache on a machine with enough memory (limit K113).
 const CACHE_SIZE: u64 = 64 << 20;
+
+/// The memory budget for each thread that may wait for a disk, and bounds on their number (limit K114).
+/// tokio's default is 512.
+const MEMORY_PER_BLOCKING_THREAD: u64 = 4 << 20;
+const MIN_BLOCKING_THREADS: usize = 4;
+const MAX_BLOCKING_THREADS: usize = 512;

@@ -50,21 +50,12 @@ use crate::process::RECORDS;
 pub(crate) fn main(arguments: &Arguments) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
-        .max_blocking_threads(blocking_threads(courser::default_memory_budget()))
+        .max_blocking_threads(files::blocking_threads(courser::default_memory_budget()))
         .build()
         .map_err(|error| Failure::new(format!("cannot start a runtime: {error}")))?;
     let ran = runtime.block_on(async { run(flags::plan(arguments)?).await });
     messages::end(MIN_FOR_SINKS);
     ran
-}
-
-/// Returns the number of threads that may wait for a disk, for a memory budget.
-///
-/// Each has a stack of 2 MiB, which counts in full where the address space or data of the process
-/// are limited.
-fn blocking_threads(memory: u64) -> usize {
-    let threads = usize::try_from(memory / MEMORY_PER_BLOCKING_THREAD).unwrap_or(usize::MAX);
-    threads.clamp(MIN_BLOCKING_THREADS, MAX_BLOCKING_THREADS)
 }
 
 async fn run(plan: Plan) -> Result<(), Failure> {
@@ -512,9 +503,3 @@ async fn on_second_signal(handle: ServerHandle) {
 /// --drain-timeout counts in between.
 const MIN_FOR_SINKS: Duration = Duration::from_secs(1);
 const MAX_FOR_SINKS: Duration = Duration::from_secs(5);
-
-/// The memory budget for each thread that may wait for a disk, and bounds on their number (limit K114).
-/// tokio's default is 512.
-const MEMORY_PER_BLOCKING_THREAD: u64 = 4 << 20;
-const MIN_BLOCKING_THREADS: usize = 4;
-const MAX_BLOCKING_THREADS: usize = 512;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::{ScopedIp, Source};
+use courser_base::{ScopedIp, Source};
 
 /// Counts the units of a resource that are in use, and keeps those who wait for one.
 ///
@@ -13,7 +13,7 @@ use crate::{ScopedIp, Source};
 ///
 /// Users without an address have no share. They are limited by the maximum only.
 #[derive(Debug)]
-pub struct FairShares<W> {
+pub(crate) struct FairShares<W> {
     capacity: usize,
     queue_capacity: usize,
     used: Counts,
@@ -28,14 +28,14 @@ pub struct FairShares<W> {
 /// A unit that was taken; see [`FairShares::release`].
 #[derive(Debug)]
 #[must_use = "a unit that is not released is lost"]
-pub struct Unit {
+pub(crate) struct Unit {
     /// The address whose sources are counted. `None` if the unit was taken while the resource was idle.
     counted: Option<ScopedIp>,
 }
 
 /// A place in the queue; see [`FairShares::leave`].
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub(crate) struct Place {
     source: Option<Source>,
     number: u64,
 }
@@ -56,7 +56,7 @@ struct Waiter<W> {
 
 impl<W> FairShares<W> {
     /// Creates a resource with `capacity` units, for which at most `queue_capacity` users wait.
-    pub fn new(capacity: usize, queue_capacity: usize) -> Self {
+    pub(crate) fn new(capacity: usize, queue_capacity: usize) -> Self {
         Self {
             capacity,
             queue_capacity,
@@ -69,18 +69,18 @@ impl<W> FairShares<W> {
     }
 
     /// Returns the number of units in use.
-    pub const fn used(&self) -> usize {
+    pub(crate) const fn used(&self) -> usize {
         self.used.total
     }
 
     /// Returns the number of users that wait.
-    pub const fn waiting(&self) -> usize {
+    pub(crate) const fn waiting(&self) -> usize {
         self.waiting.total
     }
 
     /// Takes a unit for this client. Returns `None` if it has to wait: all units are in use, the client's sources have
     /// their share, or others of its source wait already.
-    pub fn take(&mut self, address: Option<ScopedIp>) -> Option<Unit> {
+    pub(crate) fn take(&mut self, address: Option<ScopedIp>) -> Option<Unit> {
         let source = address.map(Source::host);
         if !self.may_take(address) || self.places.contains_key(&source) {
             return None;
@@ -90,7 +90,7 @@ impl<W> FairShares<W> {
     }
 
     /// Lets a client wait. Returns its place, or `None` if the queue or the share of its sources is full.
-    pub fn wait(&mut self, address: Option<ScopedIp>, waiter: W) -> Option<Place> {
+    pub(crate) fn wait(&mut self, address: Option<ScopedIp>, waiter: W) -> Option<Place> {
         let left = self.queue_capacity.saturating_sub(self.waiting.total);
         if self.waiting.is_over_share(address, left) {
             return None;
@@ -111,17 +111,17 @@ impl<W> FairShares<W> {
     }
 
     /// Removes a client from the queue, if it still waits.
-    pub fn leave(&mut self, place: Place) {
+    pub(crate) fn leave(&mut self, place: Place) {
         self.remove(place);
     }
 
     /// Returns a unit.
-    pub fn release(&mut self, unit: Unit) {
+    pub(crate) fn release(&mut self, unit: Unit) {
         self.used.remove(unit.counted);
     }
 
     /// Takes a unit for the client whose turn it is. Call this after a unit was released, until it returns `None`.
-    pub fn next_waiter(&mut self) -> Option<(W, Unit)> {
+    pub(crate) fn next_waiter(&mut self) -> Option<(W, Unit)> {
         // Bounds the work if very many sources wait that have their share. Others have their turn at the next call.
         for _ in 0..self.turns.len().min(MAX_SKIPPED) {
             if self.used.total >= self.capacity {
