@@ -26,7 +26,8 @@ pub(crate) struct Arguments {
     /// Listen on this address, UDP and TCP; repeatable [default port: 4433]
     ///
     /// Port 0 lets the system choose a port. The default is 127.0.0.1:4433 and [::1]:4433 with a
-    /// development certificate, [::]:4433 with --cert, and [::]:443 with --acme. A link-local
+    /// development certificate, [::]:4433 with --cert, and [::]:443 with --acme; sockets that a service manager has
+    /// opened (LISTEN_FDS) take its place. A link-local
     /// address needs its interface, as in [fe80::1%eth0]:4433. [::] accepts IPv4 clients too; a machine
     /// without IPv6 needs 0.0.0.0.
     #[arg(short, long, value_name = "ADDR", value_parser = parse_listen)]

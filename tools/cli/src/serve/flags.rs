@@ -13,13 +13,14 @@ use courser_services::admin::{Advice, Guard};
 use courser_services::{AddressLists, ListError, Proxy, Site, open_files_limit, read_server_ids};
 
 use super::args::Arguments;
+use super::inherited::Inherited;
 use super::plan::{AdminPlan, LogPlan, Plan, Protocols};
 use super::{certificates, files, messages};
 use crate::error::Failure;
 use crate::process::RECORDS;
 
 /// Returns the plan of a server. Reads certificates, address lists and tokens, and opens the folder.
-pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
+pub(super) fn plan(arguments: &Arguments, inherited: &Inherited) -> Result<Plan, Failure> {
     let site = site(arguments)?;
     let lists = &arguments.limits;
     let lists = AddressLists::load(lists.block.as_deref(), lists.allow.as_deref())
@@ -29,10 +30,14 @@ pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
         None => None,
     };
     let admin = admin(arguments)?;
+    let listen = addresses(arguments, &inherited.addresses(arguments));
+    let mut warnings = warnings(arguments, listen.first, admin.as_ref());
+    warnings.extend(inherited.warnings(arguments, shards(arguments)));
     Ok(Plan {
         site,
         compresses_proxied: arguments.proxy_compress,
-        server: server(arguments, &lists)?,
+        server: server(arguments, &listen, &lists)?,
+        plain: arguments.certificate.acme.redirect_http.clone(),
         protocols: Protocols {
             domains: arguments.domain.clone(),
             has_quic: !arguments.no_quic,
@@ -47,7 +52,7 @@ pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
             format: format.into(),
             path: arguments.access_log_file.clone(),
         }),
-        warnings: warnings(arguments, admin.as_ref()),
+        warnings,
         certificate_files: arguments.certificate.cert.clone(),
         admin,
         as_json: arguments.json,
@@ -56,9 +61,8 @@ pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
 }
 
 /// Returns warnings of certificates, ports and addresses that will not do what the operator expects.
-fn warnings(arguments: &Arguments, admin: Option<&AdminPlan>) -> Vec<String> {
+fn warnings(arguments: &Arguments, https: SocketAddr, admin: Option<&AdminPlan>) -> Vec<String> {
     let mut all = certificates::warnings(&arguments.certificate.cert, SystemTime::now());
-    let https = addresses(arguments).0;
     all.extend(arguments.certificate.acme.port_warning(https));
     if admin.is_some_and(AdminPlan::is_exposed) {
         all.push(
@@ -111,21 +115,22 @@ fn site(arguments: &Arguments) -> Result<Site, Failure> {
     Ok(Site::Files(files))
 }
 
-/// Returns the number of cores that this process may use, at most the number of shards that an endpoint may have.
-fn cores() -> usize {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    cores.min(256)
+/// Returns the number of shards: that of --shards, or of the cores that this process may use, at most the number that an
+/// endpoint may have.
+fn shards(arguments: &Arguments) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    let shards = arguments.shards.map_or_else(cores, usize::from);
+    shards.min(256)
 }
 
 /// Returns the settings of the server.
-fn server(arguments: &Arguments, lists: &AddressLists) -> Result<Server, Failure> {
-    let (first, others) = addresses(arguments);
+fn server(arguments: &Arguments, listen: &Listen, lists: &AddressLists) -> Result<Server, Failure> {
     let certificates = certificates::open(&arguments.certificate, &arguments.domain)?;
     let tls = &arguments.certificate;
     let clients =
         choices::client_authentication(tls.client_ca.as_deref(), tls.client_cert_optional);
     let algorithms = choices::cryptography(tls.curves.as_deref(), tls.tls13_ciphers.as_deref());
-    let mut server = courser::serve(first, certificates);
+    let mut server = courser::serve(listen.first, certificates);
     for address in &tls.acme.redirect_http {
         server = server.redirect_http(address);
     }
@@ -142,7 +147,7 @@ fn server(arguments: &Arguments, lists: &AddressLists) -> Result<Server, Failure
         .client_authentication(clients?)
         .cryptography(algorithms?)
         .transport(transport(arguments))
-        .shards(arguments.shards.map_or_else(cores, usize::from))
+        .shards(shards(arguments))
         .limits(limits(arguments))
         .reply_limits(shared(arguments.limits.reply_rate, REPLY_SHARES))
         .reset_limits(shared(arguments.limits.reset_rate, RESET_SHARES))
@@ -152,8 +157,8 @@ fn server(arguments: &Arguments, lists: &AddressLists) -> Result<Server, Failure
         .ready_delay(arguments.drain_delay.unwrap_or_default())
         .deadline(arguments.drain_timeout)
         .interim_responses(arguments.proxy.is_some());
-    for address in others {
-        server = server.also_on(address);
+    for address in &listen.others {
+        server = server.also_on(*address);
     }
     if let Some(file) = &arguments.connection_ids {
         let generator = read_server_ids(file);
@@ -223,12 +228,24 @@ fn only_names(arguments: &Arguments) -> bool {
     arguments.only_names || (arguments.certificate.is_public() && !arguments.any_host)
 }
 
-/// Returns the addresses to listen on. Without a certificate that other machines trust, the default is
-/// this machine only.
-fn addresses(arguments: &Arguments) -> (SocketAddr, Vec<SocketAddr>) {
-    let listen = without_covered(&arguments.listen);
+/// The addresses to listen on.
+struct Listen {
+    first: SocketAddr,
+    others: Vec<SocketAddr>,
+}
+
+/// Returns the addresses to listen on. The default is those of `inherited` sockets. Without them, and without a
+/// certificate that other machines trust, it is this machine only.
+fn addresses(arguments: &Arguments, inherited: &[SocketAddr]) -> Listen {
+    let listen = match arguments.listen.is_empty() {
+        true => inherited.to_vec(),
+        false => without_covered(&arguments.listen),
+    };
     if let Some((first, others)) = listen.split_first() {
-        return (*first, others.to_vec());
+        return Listen {
+            first: *first,
+            others: others.to_vec(),
+        };
     }
     let port = crate::values::DEFAULT_PORT;
     // Machines without IPv6 have neither of these addresses.
@@ -237,13 +254,21 @@ fn addresses(arguments: &Arguments) -> (SocketAddr, Vec<SocketAddr>) {
         true => IpAddr::from(Ipv6Addr::UNSPECIFIED),
         false => IpAddr::from(Ipv4Addr::UNSPECIFIED),
     };
-    if arguments.certificate.acme.is_on {
-        ((everywhere, HTTPS_PORT).into(), Vec::new())
+    let (ip, port) = if arguments.certificate.acme.is_on {
+        (everywhere, HTTPS_PORT)
     } else if arguments.certificate.is_public() {
-        ((everywhere, port).into(), Vec::new())
+        (everywhere, port)
     } else {
-        let v6 = has(Ipv6Addr::LOCALHOST).then(|| (Ipv6Addr::LOCALHOST, port).into());
-        ((Ipv4Addr::LOCALHOST, port).into(), v6.into_iter().collect())
+        (Ipv4Addr::LOCALHOST.into(), port)
+    };
+    // `[::1]` beside 127.0.0.1, if there is one.
+    let v6 = ip.is_loopback() && has(Ipv6Addr::LOCALHOST);
+    Listen {
+        first: (ip, port).into(),
+        others: v6
+            .then(|| (Ipv6Addr::LOCALHOST, port).into())
+            .into_iter()
+            .collect(),
     }
 }
 

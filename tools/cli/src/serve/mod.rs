@@ -6,6 +6,7 @@ pub(crate) mod args;
 mod certificates;
 mod files;
 mod flags;
+mod inherited;
 mod media_types;
 mod messages;
 mod moves;
@@ -37,10 +38,10 @@ use tokio::task::JoinHandle;
 
 use self::announce::Announcement;
 use self::args::Arguments;
+use self::inherited::Inherited;
 #[cfg(target_os = "linux")]
 use self::notify::notify;
 use self::plan::{AdminPlan, LogPlan, Plan, Protocols};
-use self::upgrade::Inherited;
 #[cfg(not(target_os = "linux"))]
 use self::upgrade::notify;
 use crate::error::{Failure, cannot_listen};
@@ -53,16 +54,20 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Failure> {
         .max_blocking_threads(files::blocking_threads(courser::default_memory_budget()))
         .build()
         .map_err(|error| Failure::new(format!("cannot start a runtime: {error}")))?;
-    let ran = runtime.block_on(async { run(flags::plan(arguments)?).await });
+    let ran = runtime.block_on(async {
+        let inherited = Inherited::find()?;
+        run(flags::plan(arguments, &inherited)?, inherited).await
+    });
     messages::end(MIN_FOR_SINKS);
     ran
 }
 
-async fn run(plan: Plan) -> Result<(), Failure> {
+async fn run(plan: Plan, mut inherited: Inherited) -> Result<(), Failure> {
     let Plan {
         site,
         compresses_proxied,
         server,
+        plain,
         protocols,
         lists,
         traces,
@@ -76,7 +81,7 @@ async fn run(plan: Plan) -> Result<(), Failure> {
     let what = site.name();
     let connections = observe::Metrics::new();
     let observer = Observer::new();
-    let mut inherited = inherit()?;
+    inherited.receive(admin.as_ref().map(|it| it.address))?;
     let (log, writer) = open_log(log, as_json)?.unzip();
     let server = server
         .inherit(std::mem::take(&mut inherited.sockets))
@@ -84,7 +89,7 @@ async fn run(plan: Plan) -> Result<(), Failure> {
         .on_own_response(on_own_response(log.clone(), as_json));
     // Only the admin endpoints report what is counted.
     let counts = admin.as_ref().map(|_| (&connections, &observer));
-    let bound = bind(server, sinks(traces, counts))?;
+    let bound = bind(server, sinks(traces, counts), &plain)?;
     let handle = bound.handle();
     let metrics = admin
         .as_ref()
@@ -132,18 +137,12 @@ async fn run(plan: Plan) -> Result<(), Failure> {
 }
 
 /// Opens the sockets of a server.
-fn bind(server: Server, sinks: Option<MakeSinks>) -> Result<Bound, Failure> {
+fn bind(server: Server, sinks: Option<MakeSinks>, plain: &[SocketAddr]) -> Result<Bound, Failure> {
     let bound = match sinks {
         Some(sinks) => server.sinks(sinks).bind(),
         None => server.bind(),
     };
-    bound.map_err(|error| Failure::new(format!("{error}{}", remedy(&error))))
-}
-
-/// Takes over the sockets that an earlier process has passed on.
-fn inherit() -> Result<Inherited, Failure> {
-    Inherited::receive()
-        .map_err(|error| Failure::new(format!("cannot take the sockets over: {error}")))
+    bound.map_err(|error| Failure::new(format!("{error}{}", remedy(&error, plain))))
 }
 
 /// Warns of datagrams that the kernel drops.
@@ -306,11 +305,16 @@ fn open_log(plan: Option<LogPlan>, as_json: bool) -> Result<Option<(AccessLog, W
     })
 }
 
-fn remedy(error: &courser::server::Error) -> &'static str {
-    if error.is_port_taken() {
-        " (--listen)"
-    } else {
-        ""
+/// Returns the flag whose port is taken. `plain` has the addresses of plain HTTP.
+fn remedy(error: &courser::server::Error, plain: &[SocketAddr]) -> String {
+    if !error.is_port_taken() {
+        return String::new();
+    }
+    match error {
+        courser::server::Error::Listen { address, .. } if plain.contains(address) => {
+            inherited::hint_for_taken_port("--redirect-http")
+        }
+        _ => inherited::hint_for_taken_port("--listen"),
     }
 }
 
@@ -409,6 +413,7 @@ fn print_event(event: &Event, as_json: bool) {
                 Event::AcceptFailed(_) => "accept_failed",
                 Event::TaskEnded { .. } => "task_ended",
                 Event::TaskResumed { .. } => "task_resumed",
+                Event::ClientsRefused(_) => "clients_refused",
                 Event::Draining => "draining",
                 _ => "other",
             };

@@ -18,6 +18,8 @@ pub(super) struct Plan {
     pub(super) compresses_proxied: bool,
     /// The settings of the server, without the sinks and the events that exist only while it runs.
     pub(super) server: Server,
+    /// The addresses of plain HTTP.
+    pub(super) plain: Vec<SocketAddr>,
     pub(super) protocols: Protocols,
     pub(super) lists: AddressLists,
     /// The traces of QUIC connections.

@@ -25,53 +25,75 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::notify::notify;
 use super::{OpenAdmin, messages};
 
-/// The listening sockets that a process inherits.
+/// The process that this one replaces. It waits for this one.
+#[derive(Debug)]
+pub(super) struct Former {
+    link: Link,
+    addresses: Vec<SocketAddr>,
+}
+
+/// The sockets that a process hands over.
 #[derive(Debug, Default)]
-pub(super) struct Inherited {
+pub(super) struct Handed {
     pub(super) sockets: Vec<ListeningSockets>,
     /// The socket of the admin endpoints.
     pub(super) admin: Option<TcpListener>,
-    /// The process from which they come, while it waits.
-    former: Option<Link>,
 }
 
-impl Inherited {
-    /// Receives the sockets of the process that has started this one for an upgrade, if there is one.
-    pub(super) fn receive() -> io::Result<Self> {
+impl Former {
+    /// Returns the process that has started this one for an upgrade, if there is one.
+    pub(super) fn find() -> io::Result<Option<Self>> {
         if std::env::var_os(MARK)
             .is_none_or(|mark| mark != mark_for(std::os::unix::process::parent_id()))
         {
-            return Ok(Self::default());
+            return Ok(None);
         }
         let link = Link(io::stdin().as_fd().try_clone_to_owned()?);
         set_socket_timeout(&link.0, Timeout::Recv, Some(PATIENCE))?;
-        link.send(&Message::Ready, &[])?;
-        let mut inherited = Self::default();
+        let addresses = std::env::var(ADDRESSES).unwrap_or_default();
+        let addresses = addresses.split(',').filter_map(|it| it.parse().ok());
+        Ok(Some(Self {
+            link,
+            addresses: addresses.collect(),
+        }))
+    }
+
+    /// Returns the addresses that the process serves.
+    pub(super) fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Receives the sockets.
+    pub(super) fn receive(&mut self) -> io::Result<Handed> {
+        self.link.send(&Message::Ready, &[])?;
+        let mut handed = Handed::default();
         loop {
-            let (message, sockets) = link.receive()?;
+            let (message, sockets) = self.link.receive()?;
             let mut sockets = sockets.into_iter();
             match message {
-                Message::Address { address, has_tcp } => {
+                Message::Address {
+                    address,
+                    has_tcp,
+                    stay_open,
+                } => {
                     let tcp = has_tcp.then(|| sockets.next()).flatten();
                     let udp = sockets.map(UdpSocket::from).collect();
-                    let sockets = ListeningSockets::new(address, tcp.map(TcpListener::from), udp);
-                    inherited.sockets.push(sockets);
+                    let mut sockets =
+                        ListeningSockets::new(address, tcp.map(TcpListener::from), udp);
+                    sockets.stay_open = stay_open;
+                    handed.sockets.push(sockets);
                 }
-                Message::Admin => inherited.admin = sockets.next().map(TcpListener::from),
-                Message::Last => break,
+                Message::Admin => handed.admin = sockets.next().map(TcpListener::from),
+                Message::Last => return Ok(handed),
                 Message::Ready | Message::Serving => return Err(unexpected()),
             }
         }
-        inherited.former = Some(link);
-        Ok(inherited)
     }
 
-    /// Reports to the former process that this one serves.
-    pub(super) fn on_serving(&mut self) {
-        if let Some(link) = self.former.take() {
-            // If the former process has ended, nothing is left to drain.
-            let _ = link.send(&Message::Serving, &[]);
-        }
+    /// Reports that this process serves.
+    pub(super) fn on_serving(self) {
+        // If the process has ended, nothing is left to drain.
+        let _ = self.link.send(&Message::Serving, &[]);
     }
 }
 
@@ -131,7 +153,7 @@ async fn upgrade(handle: &ServerHandle, admin: Option<TcpListener>) -> io::Resul
     )?;
     set_socket_timeout(&ours, Timeout::Recv, Some(PATIENCE))?;
     let link = Link(ours);
-    let mut child = start(theirs)?;
+    let mut child = start(theirs, &handle.local_addrs())?;
     let runtime = tokio::runtime::Handle::current();
     let handle = handle.clone();
     let handing_over = move || {
@@ -153,13 +175,18 @@ async fn upgrade(handle: &ServerHandle, admin: Option<TcpListener>) -> io::Resul
 
 /// Starts the program of this process again with the same arguments. A file that has replaced it is the one that is
 /// started.
-fn start(link: OwnedFd) -> io::Result<Child> {
+fn start(link: OwnedFd, addresses: &[SocketAddr]) -> io::Result<Child> {
+    let addresses: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
     let mut words: Vec<OsString> = std::env::args_os().collect();
     let arguments = words.split_off(1.min(words.len()));
     let program = words.pop().ok_or(io::ErrorKind::NotFound)?;
     Command::new(program)
         .args(arguments)
         .env(MARK, mark_for(std::process::id()))
+        .env(ADDRESSES, addresses.join(","))
+        // The sockets of a service manager come with the others.
+        .env_remove("LISTEN_FDS")
+        .env_remove("LISTEN_PID")
         .stdin(Stdio::from(link))
         .spawn()
 }
@@ -174,6 +201,7 @@ fn hand_over(
         let message = Message::Address {
             address: sockets.address,
             has_tcp: sockets.tcp.is_some(),
+            stay_open: sockets.stay_open,
         };
         let tcp = sockets.tcp.iter().map(|it| it.as_fd());
         let udp = sockets.udp.iter().map(|it| it.as_fd());
@@ -211,7 +239,13 @@ enum Message {
     /// The new process has read its files and waits for the sockets.
     Ready,
     /// The listening socket of an address, if it has one, and its UDP sockets.
-    Address { address: SocketAddr, has_tcp: bool },
+    Address {
+        address: SocketAddr,
+        has_tcp: bool,
+        /// True if a service manager holds them as well.
+        #[serde(default)]
+        stay_open: bool,
+    },
     /// The socket of the admin endpoints.
     Admin,
     /// All sockets were sent.
@@ -271,6 +305,9 @@ fn unexpected() -> io::Error {
 /// The environment variable by which a process recognizes that it was started for an upgrade. Its value is the ID of
 /// the former process, so that other children do not take it for theirs.
 const MARK: &str = "COURSER_UPGRADE_OF";
+
+/// The environment variable with the addresses that the former process serves, which are the default of --listen.
+const ADDRESSES: &str = "COURSER_UPGRADE_ADDRESSES";
 
 fn mark_for(process: u32) -> OsString {
     process.to_string().into()

@@ -1,25 +1,39 @@
 //! Upgrades and service managers, on systems that have neither.
 
 use std::io;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 
 use courser::server::{ListeningSockets, ServerHandle};
 
 use super::OpenAdmin;
 
-/// The listening sockets that a process inherits: none.
-#[derive(Debug, Default)]
-pub(super) struct Inherited {
+/// The process that this one replaces. No process is replaced.
+#[derive(Debug)]
+pub(super) enum Former {}
+
+/// The sockets that a process hands over.
+#[derive(Debug)]
+pub(super) struct Handed {
     pub(super) sockets: Vec<ListeningSockets>,
     pub(super) admin: Option<TcpListener>,
 }
 
-impl Inherited {
-    pub(super) fn receive() -> io::Result<Self> {
-        Ok(Self::default())
+impl Former {
+    pub(super) fn find() -> io::Result<Option<Self>> {
+        Ok(None)
     }
 
-    pub(super) fn on_serving(&mut self) {}
+    pub(super) fn addresses(&self) -> &[SocketAddr] {
+        match *self {}
+    }
+
+    pub(super) fn receive(&mut self) -> io::Result<Handed> {
+        match *self {}
+    }
+
+    pub(super) fn on_serving(self) {
+        match self {}
+    }
 }
 
 pub(super) async fn on_signals(_: ServerHandle, admin: Option<OpenAdmin>, _: bool) {

@@ -1,5 +1,7 @@
 //! `courser serve` over all three protocols.
 
+#[cfg(target_os = "linux")]
+mod activation;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod bursts;
 mod certificate_warnings;

@@ -228,4 +228,12 @@ fn invalid_arguments_are_reported_in_one_line() {
         error.contains("UDP") && error.contains("taken") && error.contains("--listen"),
         "{error}"
     );
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("bound").to_string();
+    let listen = ["serve", ".", "--listen", "127.0.0.1:0"];
+    let error = refusal(&[&listen[..], &["--redirect-http", &address]].concat());
+    assert!(
+        error.contains(&address) && error.contains("(--redirect-http)"),
+        "{error}"
+    );
 }

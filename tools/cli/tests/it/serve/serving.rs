@@ -84,7 +84,8 @@ impl Serving {
         Self::spawn(courser(arguments), folder)
     }
 
-    fn spawn(mut command: Command, folder: Folder) -> Self {
+    /// Starts a server with a command. The folder is kept.
+    pub(crate) fn spawn(mut command: Command, folder: Folder) -> Self {
         Self::begin(&mut command, folder).expect("a server that listens")
     }
 
@@ -92,7 +93,6 @@ impl Serving {
     fn begin(command: &mut Command, folder: Folder) -> Option<Self> {
         let mut child = command
             .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
             .spawn()
             .expect("the binary starts");
         let lines = BufReader::new(child.stdout.take().expect("piped"));

@@ -35,7 +35,8 @@ async fn new_process_serves_while_the_old_one_finishes() {
     folder.file("large", &"x".repeat(30_000_000));
     folder.file("small", "small");
     for protocol in Protocol::ALL {
-        let mut serving = start(&folder, &["--no-compress", "--admin", "127.0.0.1:0"]);
+        let others = ["--admin", "127.0.0.1:0", "--redirect-http", "127.0.0.1:0"];
+        let mut serving = start(&folder, &[&["--no-compress"][..], &others].concat());
         let endpoints = serving.announced["admin"].clone();
         let mut client = serving.client(protocol).await;
         let large = request(Method::GET, "/large", &[], "");
@@ -45,6 +46,7 @@ async fn new_process_serves_while_the_old_one_finishes() {
         assert_eq!(announced["event"], "listening", "{announced}");
         assert_eq!(announced["addresses"], serving.announced["addresses"]);
         assert_eq!(announced["admin"], endpoints, "{announced}");
+        assert_eq!(announced["redirects"], serving.announced["redirects"]);
         let upgraded = serving.next_event();
         assert_eq!(upgraded["event"], "upgraded", "{upgraded}");
         let new_process = NewProcess::of(&upgraded);
