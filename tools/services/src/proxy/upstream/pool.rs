@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::admission::Permit;
 use super::content::Http1Content;
 use super::dial::{Dial, Dialer};
-use super::socket::ConnectionFacts;
+use super::socket::{self, ConnectionFacts};
 use crate::body::Body;
 use crate::proxy::facts::UpstreamFacts;
 use crate::proxy::failure::Failure;
@@ -228,14 +228,7 @@ fn is_closed_meanwhile(error: &hyper::Error) -> bool {
 fn is_reset(error: &hyper::Error) -> bool {
     let source = std::error::Error::source(error);
     let io = source.and_then(|error| error.downcast_ref::<io::Error>());
-    io.is_some_and(|error| {
-        matches!(
-            error.kind(),
-            io::ErrorKind::BrokenPipe
-                | io::ErrorKind::ConnectionAborted
-                | io::ErrorKind::ConnectionReset
-        )
-    })
+    io.is_some_and(socket::is_reset)
 }
 
 /// Closes connections that have been idle for too long, until none is idle.

@@ -170,6 +170,32 @@ async fn idempotent_requests_without_content_are_repeated_once() {
     assert_eq!(failure(&pool, put).await, Cause::UpstreamClosed);
 }
 
+/// RFC 9112 §9.5: the rest of an upload resets the connection, but the response has arrived before.
+#[tokio::test]
+async fn response_before_a_reset_arrives() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut request = [0; 100];
+            let _ = stream.read_exact(&mut request).await;
+            let answer = "HTTP/1.1 413 Content Too Large\r\nContent-Length: 3\r\n\r\nbig";
+            let _ = stream.write_all(answer.as_bytes()).await;
+            // Closing with unread bytes resets the connection.
+        }
+    });
+    // The order of the bytes and the reset is that of the system, so more than one may be needed to see both.
+    for _ in 0..20 {
+        let pool = pool(address);
+        let mut post = request(Body::full(vec![b'x'; 3_000_000]));
+        *post.method_mut() = http::Method::POST;
+        let response = send(&pool, post).await.expect("a response");
+        assert_eq!(response.status(), 413);
+        let content = response.into_body().collect().await.expect("content");
+        assert_eq!(content.to_bytes(), "big");
+    }
+}
+
 /// RFC 9112 §9.3.1: the server has begun its response, so it has processed the request.
 #[tokio::test]
 async fn request_is_not_repeated_after_the_first_byte_of_a_response() {
