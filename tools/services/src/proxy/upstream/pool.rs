@@ -87,7 +87,15 @@ impl<C: Dial> Pool<C> {
             let copy = if is_fresh { None } else { repetition(&request) };
             let received = connection.facts.received();
             let mut failure = match connection.sender.try_send_request(request).await {
-                Ok(response) => return Ok(self.lend(connection, permit, response)),
+                Ok(response) => match copy {
+                    // The server was about to close the idle connection (RFC 9110 §15.5.9).
+                    Some(copy) if response.status() == StatusCode::REQUEST_TIMEOUT => {
+                        request = copy;
+                        is_repeated = true;
+                        continue;
+                    }
+                    _ => return Ok(self.lend(connection, permit, response)),
+                },
                 Err(failure) => failure,
             };
             match (failure.take_message(), copy) {

@@ -170,6 +170,33 @@ async fn idempotent_requests_without_content_are_repeated_once() {
     assert_eq!(failure(&pool, put).await, Cause::UpstreamClosed);
 }
 
+/// RFC 9110 §15.5.9: the server is about to close the idle connection.
+#[tokio::test]
+async fn request_timeout_on_a_reused_connection_is_not_for_the_client() {
+    const LATE: &str =
+        "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    let (address, mut answered) = server(&[SHORT, LATE]).await;
+    let pool = pool(address);
+    drop(ask(&pool).await.into_body().collect().await);
+    settle(&pool, SendRequest::is_ready).await;
+    assert_eq!(ask(&pool).await.status(), 200);
+    let connections = [(); 3].map(|()| answered.try_recv().ok());
+    assert_eq!(connections, [Some(0), Some(0), Some(1)]);
+    // A request with content may be what was too slow.
+    drop(ask(&pool).await.into_body().collect().await);
+    let (address, _) = server(&[SHORT, LATE]).await;
+    let pool = pool_of(address, 100);
+    drop(ask(&pool).await.into_body().collect().await);
+    settle(&pool, SendRequest::is_ready).await;
+    let mut put = request(Body::full("content"));
+    *put.method_mut() = http::Method::PUT;
+    let response = send(&pool, put).await.expect("a response");
+    assert_eq!(response.status(), 408);
+    // So is one on a new connection.
+    let (address, _) = server(&[LATE]).await;
+    assert_eq!(ask(&pool_of(address, 100)).await.status(), 408);
+}
+
 /// RFC 9112 §9.5: the rest of an upload resets the connection, but the response has arrived before.
 #[tokio::test]
 async fn response_before_a_reset_arrives() {
