@@ -223,6 +223,57 @@ async fn response_before_a_reset_arrives() {
     }
 }
 
+/// A connector to a server that begins to listen at the time of the third connection.
+#[derive(Clone)]
+struct Starting {
+    socket: Arc<socket2::Socket>,
+    attempts: Arc<std::sync::atomic::AtomicUsize>,
+}
+
+impl Dial for Starting {
+    type Io = TcpStream;
+
+    async fn dial(
+        &self,
+        _: http::Uri,
+    ) -> Result<(TcpStream, Option<SocketAddr>), crate::body::BoxError> {
+        use std::sync::atomic::Ordering::Relaxed;
+        if self.attempts.fetch_add(1, Relaxed) == 2 {
+            self.socket.listen(10)?;
+        }
+        let address = self
+            .socket
+            .local_addr()?
+            .as_socket()
+            .expect("an IP address");
+        Ok((TcpStream::connect(address).await?, Some(address)))
+    }
+}
+
+#[tokio::test]
+async fn requests_outlast_a_restart_of_the_server() {
+    use std::sync::atomic::Ordering::Relaxed;
+    for (longest, expected) in [(Duration::from_secs(60), 3), (Duration::ZERO, 1)] {
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
+        let socket = Arc::new(socket.expect("a socket"));
+        let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
+        socket.bind(&any.into()).expect("a port");
+        let attempts = Arc::default();
+        let connector = Starting { socket, attempts };
+        let uri = "http://a.test/".parse().expect("a URL");
+        let dialer = Dialer::new(connector.clone(), uri, Duration::from_secs(5), 100);
+        let dialed = dialer.retrying(longest).dial().await;
+        assert_eq!(connector.attempts.load(Relaxed), expected);
+        match expected {
+            1 => assert_eq!(
+                dialed.err().map(|it| it.cause),
+                Some(Cause::UpstreamRefused)
+            ),
+            _ => assert!(dialed.is_ok()),
+        }
+    }
+}
+
 /// RFC 9112 §9.3.1: the server has begun its response, so it has processed the request.
 #[tokio::test]
 async fn request_is_not_repeated_after_the_first_byte_of_a_response() {
