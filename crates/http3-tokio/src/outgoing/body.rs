@@ -71,8 +71,11 @@ impl Outgoing {
                 }
                 Err(frame) => {
                     if let Ok(trailers) = frame.into_trailers() {
-                        let trailers = self.encode(&FieldsToSend::trailers(&trailers))?;
-                        unwritten.frames.push_trailers(&trailers);
+                        // An empty section means the same as none, and some QPACK decoders refuse it.
+                        if !trailers.is_empty() {
+                            let trailers = self.encode(&FieldsToSend::trailers(&trailers))?;
+                            unwritten.frames.push_trailers(&trailers);
+                        }
                         break;
                     }
                 }

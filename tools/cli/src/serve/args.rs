@@ -495,6 +495,14 @@ pub(crate) struct ProxyLimits {
           default_value = "10", value_parser = parse_duration, requires = "proxy")]
     pub(crate) queue_timeout: Duration,
 
+    /// Repeat refused connections for this long, for example while the upstream server restarts
+    ///
+    /// The time begins with the first refusal. Requests then fail with 502, and at once, until the server
+    /// accepts connections again; 0 for no repetition. No request is sent twice.
+    #[arg(id = "proxy_retry", long = "proxy-retry", value_name = "SECONDS",
+          default_value = "3", value_parser = parse_duration, requires = "proxy")]
+    pub(crate) retry: Duration,
+
     /// Close tunnels, such as WebSockets, that are idle for this long
     ///
     /// A tunnel is idle while neither end sends. Pings of WebSockets count as traffic.
@@ -513,6 +521,7 @@ impl ProxyLimits {
         }
         limits.queue = count(self.queue);
         limits.queue_wait = self.queue_timeout;
+        limits.retry = self.retry;
         limits.tunnel_idle = self.tunnel_timeout;
         limits
     }

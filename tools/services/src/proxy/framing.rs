@@ -1,7 +1,7 @@
 //! The framing of content and trailers, which each hop has for itself (RFC 9110 §6.4, §8.6).
 
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use courser::server;
@@ -170,7 +170,8 @@ pub(super) fn filter_announced(headers: &mut HeaderMap, keeps_underscores: bool)
     }
 }
 
-/// A body whose trailers are filtered by the table of fields.
+/// A body whose trailers are filtered by the table of fields. A trailer section from which nothing is left is not
+/// sent: some QPACK decoders refuse an empty section, and the client then closes its connection.
 pub(super) struct FilteredTrailers<B> {
     body: B,
     keeps_underscores: bool,
@@ -194,13 +195,16 @@ impl<B: http_body::Body<Data = Bytes> + Unpin> http_body::Body for FilteredTrail
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let keeps_underscores = self.keeps_underscores;
-        let polled = Pin::new(&mut self.body).poll_frame(cx);
-        polled.map_ok(|frame| match frame.into_trailers() {
-            Ok(mut trailers) => {
+        let polled = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        Poll::Ready(match polled.map(|frame| frame.map(Frame::into_trailers)) {
+            Some(Ok(Ok(mut trailers))) => {
                 filter(&mut trailers, keeps_underscores);
-                Frame::trailers(trailers)
+                let is_empty = trailers.is_empty();
+                (!is_empty).then(|| Ok(Frame::trailers(trailers)))
             }
-            Err(frame) => frame,
+            Some(Ok(Err(frame))) => Some(Ok(frame)),
+            Some(Err(error)) => Some(Err(error)),
+            None => None,
         })
     }
 
@@ -336,6 +340,34 @@ mod tests {
             let response = response.body(()).expect("a response");
             let checked = check_codings(response.headers());
             assert_eq!(checked.is_ok(), is_valid, "{values:?}");
+        }
+    }
+
+    /// Some QPACK decoders refuse a section without fields.
+    #[tokio::test]
+    async fn trailer_section_without_fields_is_not_forwarded() {
+        for (names, expected) in [
+            (&["x-sum"][..], Some(1)),
+            (&["x-sum", "content-length"], Some(1)),
+            (&["content-length"], None),
+            (&[], None),
+        ] {
+            let mut trailers = HeaderMap::new();
+            for name in names {
+                trailers.insert(*name, HeaderValue::from_static("1"));
+            }
+            let frames = [
+                Frame::data(Bytes::from_static(b"a")),
+                Frame::trailers(trailers),
+            ];
+            let frames = frames.map(Ok::<_, std::convert::Infallible>);
+            let body = http_body_util::StreamBody::new(futures_util::stream::iter(frames));
+            let mut body = FilteredTrailers::new(body, true);
+            let frame = body.frame().await.expect("content").expect("content");
+            assert_eq!(frame.into_data().expect("content"), "a");
+            let last = body.frame().await.map(|frame| frame.expect("infallible"));
+            let forwarded = last.map(|frame| frame.into_trailers().expect("trailers").len());
+            assert_eq!(forwarded, expected, "{names:?}");
         }
     }
 

@@ -4,6 +4,7 @@ mod admission;
 mod content;
 mod dial;
 mod http2;
+mod outage;
 mod pool;
 mod socket;
 mod tcp;
@@ -42,6 +43,8 @@ pub struct ProxyLimits {
     pub queue: usize,
     /// Longest wait for a connection.
     pub queue_wait: Duration,
+    /// Time for which the server may refuse connections, for example while it restarts, before requests fail.
+    pub retry: Duration,
     /// Longest time without bytes in either direction of a tunnel.
     pub tunnel_idle: Duration,
 }
@@ -61,6 +64,7 @@ impl ProxyLimits {
             },
             queue: QUEUE,
             queue_wait: QUEUE_WAIT,
+            retry: RETRY,
             tunnel_idle: TUNNEL_IDLE,
         }
     }
@@ -122,7 +126,7 @@ impl<C: Dial> Upstream<C> {
         let most = limits.connections;
         let wait = limits.queue_wait;
         let admission = Arc::new(Admission::new(most, limits.queue, wait));
-        let dialer = Dialer::new(connector, server, connect_timeout, most);
+        let dialer = Dialer::new(connector, server, connect_timeout, most).retrying(limits.retry);
         let connections = match is_http2 {
             false => Connections::Http1(Arc::new(Pool::new(dialer))),
             true => {
@@ -247,6 +251,8 @@ const MAX_CONNECTIONS: u64 = 4096;
 const QUEUE: usize = 1024;
 /// Longest wait by default (limit K351). Clients and load balancers give up after 30 to 60 seconds.
 const QUEUE_WAIT: Duration = Duration::from_secs(10);
+/// Time for which refused connections are repeated by default (limit K362), as in HAProxy.
+const RETRY: Duration = Duration::from_secs(3);
 /// Longest silence of a tunnel by default (limit K358). WebSocket libraries send pings each 20 to 60 seconds, but
 /// applications need not.
 const TUNNEL_IDLE: Duration = Duration::from_secs(3600);

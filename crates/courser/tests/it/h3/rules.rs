@@ -403,6 +403,32 @@ async fn a_second_request_on_a_stream_is_malformed() {
     raw.upload(10).await;
 }
 
+/// RFC 9114 §4.1: a trailer section without fields means nothing, and some QPACK decoders refuse it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn trailer_section_without_fields_is_not_sent() {
+    let pair = super::pair();
+    let (client, server) = pair.connect().await;
+    let client = h3::Client::new(client);
+    let body = super::frames(futures_util::stream::iter([
+        Ok(http_body::Frame::data("abc".into())),
+        Ok(http_body::Frame::trailers(http::HeaderMap::new())),
+    ]));
+    let request = Request::post("https://localhost/").body(body);
+    let sending = client.send(request.expect("a request"));
+    let receiving = async {
+        let (_send, mut receive) = server.accept_bi().await.expect("a request");
+        receive.read_to_end(1000).await.expect("the whole request")
+    };
+    let received = within(async {
+        tokio::select! {
+            answer = sending => panic!("{answer:?}"),
+            received = receiving => received,
+        }
+    });
+    let received = received.await;
+    assert!(received.ends_with(b"\x00\x03abc"), "{received:?}");
+}
+
 /// RFC 9114 §4.1: nothing follows trailers. A service that reads only up to them does not receive
 /// them before this is checked.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

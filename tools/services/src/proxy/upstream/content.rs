@@ -9,6 +9,15 @@ use hyper::body::Incoming;
 
 use crate::body::BoxError;
 
+/// The end of an HTTP/2 stream before the end of its content.
+///
+/// The h2 error is deliberately not a source. hyper resets the client's stream with the code of an h2 error that it
+/// finds there, and a code means something else to the client: NO_ERROR that the response is complete (RFC 9113
+/// §8.1), REFUSED_STREAM that the request may be repeated (§8.7), and others that the client has violated HTTP/2.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Aborted(h2::Error);
+
 /// The content of a response over HTTP/1.1.
 pub(in crate::proxy) struct Http1Content<L> {
     body: Incoming,
@@ -119,7 +128,7 @@ impl<L: Unpin> http_body::Body for Http2Content<L> {
             self.is_over = true;
             self.lease = None;
         }
-        Poll::Ready(polled.map(|frame| frame.map_err(Into::into)))
+        Poll::Ready(polled.map(|frame| frame.map_err(|error| Aborted(error).into())))
     }
 
     fn is_end_stream(&self) -> bool {

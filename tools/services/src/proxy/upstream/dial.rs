@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use courser::server::Cause;
 use http::{Extensions, Uri};
 use hyper_util::client::legacy::connect::{Connection, HttpInfo};
 use hyper_util::rt::TokioIo;
@@ -12,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 use tower::{Service, ServiceExt as _};
 
+use super::outage::Outage;
 use super::socket::{ConnectionFacts, Counted, OpenConnections};
 use crate::body::BoxError;
 use crate::proxy::failure::Failure;
@@ -56,6 +58,7 @@ pub(in crate::proxy) struct Dialer<C> {
     /// Largest number of open connections.
     most: usize,
     open: OpenConnections,
+    outage: Arc<Outage>,
 }
 
 /// A new connection.
@@ -69,7 +72,14 @@ impl<C: Dial> Dialer<C> {
             timeout,
             most,
             open: OpenConnections::default(),
+            outage: Arc::new(Outage::new(Duration::ZERO)),
         }
+    }
+
+    /// Repeats refused connections while the server has refused them for less than `longest`.
+    pub(super) fn retrying(mut self, longest: Duration) -> Self {
+        self.outage = Arc::new(Outage::new(longest));
+        self
     }
 
     pub(in crate::proxy) fn open(&self) -> &OpenConnections {
@@ -84,16 +94,23 @@ impl<C: Dial> Dialer<C> {
         self.timeout
     }
 
-    /// Opens a connection.
+    /// Opens a connection. Waits for a server that has just begun to refuse connections.
     pub(super) async fn dial(&self) -> Result<Dialed<C>, Failure> {
         let began = Instant::now();
         let open = self.open.begin();
+        let is_refused = |failure: &Failure| failure.cause == Cause::UpstreamRefused;
+        // Boxed, because connecting is rare, and its state would enlarge each request.
+        let dialed = Box::pin(self.outage.outlast(|| self.dial_once(), is_refused));
+        let (io, address) = dialed.await?;
+        let facts = ConnectionFacts::new(address, began.elapsed());
+        Ok((Counted::new(io, facts.clone(), open), facts))
+    }
+
+    async fn dial_once(&self) -> Result<(C::Io, Option<SocketAddr>), Failure> {
         let dialing = self.connector.dial(self.server.clone());
         let dialed = tokio::time::timeout(self.timeout, dialing).await;
         let late = || BoxError::from(io::Error::from(io::ErrorKind::TimedOut));
         let dialed = dialed.unwrap_or_else(|_| Err(late()));
-        let (io, address) = dialed.map_err(Failure::connecting)?;
-        let facts = ConnectionFacts::new(address, began.elapsed());
-        Ok((Counted::new(io, facts.clone(), open), facts))
+        dialed.map_err(Failure::connecting)
     }
 }

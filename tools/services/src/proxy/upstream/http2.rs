@@ -18,7 +18,7 @@ use h2::client::{Builder, SendRequest};
 use http::header::{
     CONNECTION, CONTENT_LENGTH, HeaderName, PROXY_AUTHENTICATE, TE, TRANSFER_ENCODING, UPGRADE,
 };
-use http::{HeaderValue, Method, Request, Response};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -142,6 +142,7 @@ impl<C: Dial> Http2<C> {
             let error = match sent {
                 Ok(response) => break (response, lease),
                 Err(Unanswered::Content(cause)) => return Err(cause.into()),
+                Err(Unanswered::Switched) => return Err(Cause::UpstreamUnexpectedUpgrade.into()),
                 Err(Unanswered::Stream(error)) => error,
             };
             let verdict = Verdict::of(&error);
@@ -481,6 +482,8 @@ enum HandshakeError {
 enum Unanswered {
     /// The content of the request could not be received.
     Content(Cause),
+    /// The server sent 101, which HTTP/2 does not have (RFC 9113 §8.6).
+    Switched,
     Stream(h2::Error),
 }
 
@@ -564,6 +567,9 @@ async fn exchange(
     upload.begin(stream);
     std::future::poll_fn(|cx| {
         while let Poll::Ready(Some(Ok(arrived))) = response.poll_informational(cx) {
+            if arrived.status() == StatusCode::SWITCHING_PROTOCOLS {
+                return Poll::Ready(Err(Unanswered::Switched));
+            }
             if let Some(interim) = interim {
                 interim.push(&arrived);
             }

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::admission::Permit;
 use super::content::Http1Content;
 use super::dial::{Dial, Dialer};
-use super::socket::ConnectionFacts;
+use super::socket::{self, ConnectionFacts};
 use crate::body::Body;
 use crate::proxy::facts::UpstreamFacts;
 use crate::proxy::failure::Failure;
@@ -92,7 +92,15 @@ impl<C: Dial> Pool<C> {
             }
             let received = connection.facts.received();
             let mut failure = match connection.sender.try_send_request(request).await {
-                Ok(response) => return Ok(self.lend(connection, permit, response)),
+                Ok(response) => match copy {
+                    // The server was about to close the idle connection (RFC 9110 §15.5.9).
+                    Some(copy) if response.status() == StatusCode::REQUEST_TIMEOUT => {
+                        request = copy;
+                        is_repeated = true;
+                        continue;
+                    }
+                    _ => return Ok(self.lend(connection, permit, response)),
+                },
                 Err(failure) => failure,
             };
             match (failure.take_message(), copy) {
@@ -232,14 +240,7 @@ fn is_closed_meanwhile(error: &hyper::Error) -> bool {
 fn is_reset(error: &hyper::Error) -> bool {
     let source = std::error::Error::source(error);
     let io = source.and_then(|error| error.downcast_ref::<io::Error>());
-    io.is_some_and(|error| {
-        matches!(
-            error.kind(),
-            io::ErrorKind::BrokenPipe
-                | io::ErrorKind::ConnectionAborted
-                | io::ErrorKind::ConnectionReset
-        )
-    })
+    io.is_some_and(socket::is_reset)
 }
 
 /// Closes connections that have been idle for too long, until none is idle.

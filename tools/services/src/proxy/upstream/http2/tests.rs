@@ -516,3 +516,21 @@ async fn requests_that_leave_while_they_wait_hold_nothing() {
     assert_eq!(pool.admission.stats().admitted, 0);
     assert_eq!(pool.table.lock().connections[0].in_use, 0);
 }
+
+/// RFC 9113 §8.6: HTTP/2 has no 101. A final response never follows.
+#[tokio::test]
+async fn switching_protocols_is_refused_at_once() {
+    let address = server(|mut peer| async move {
+        peer.settings(10).await;
+        let (stream, _) = peer.request().await.expect("a request");
+        // `:status: 101` as a literal.
+        let status = [0x08, 3, b'1', b'0', b'1'];
+        peer.send(HEADERS, END_HEADERS, stream, &status).await;
+        // Kept open until the proxy resets the stream.
+        while peer.frames.recv().await.is_some() {}
+    });
+    let pool = pool(address.await, 1);
+    let seen = cause(&pool, Method::GET, Body::empty()).await;
+    assert_eq!(seen, Cause::UpstreamUnexpectedUpgrade);
+    assert_eq!(pool.table.lock().connections[0].in_use, 0);
+}

@@ -178,6 +178,110 @@ async fn idempotent_requests_without_content_are_repeated_once() {
     assert_eq!(failure(&pool, put).await, Cause::UpstreamClosed);
 }
 
+/// RFC 9110 §15.5.9: the server is about to close the idle connection.
+#[tokio::test]
+async fn request_timeout_on_a_reused_connection_is_not_for_the_client() {
+    const LATE: &str =
+        "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    let (address, mut answered) = server(&[SHORT, LATE]).await;
+    let pool = pool(address);
+    drop(ask(&pool).await.into_body().collect().await);
+    settle(&pool, SendRequest::is_ready).await;
+    assert_eq!(ask(&pool).await.status(), 200);
+    let connections = [(); 3].map(|()| answered.try_recv().ok());
+    assert_eq!(connections, [Some(0), Some(0), Some(1)]);
+    // A request with content may be what was too slow.
+    drop(ask(&pool).await.into_body().collect().await);
+    let (address, _) = server(&[SHORT, LATE]).await;
+    let pool = pool_of(address, 100);
+    drop(ask(&pool).await.into_body().collect().await);
+    settle(&pool, SendRequest::is_ready).await;
+    let mut put = request(Body::full("content"));
+    *put.method_mut() = http::Method::PUT;
+    let response = send(&pool, put).await.expect("a response");
+    assert_eq!(response.status(), 408);
+    // So is one on a new connection.
+    let (address, _) = server(&[LATE]).await;
+    assert_eq!(ask(&pool_of(address, 100)).await.status(), 408);
+}
+
+/// RFC 9112 §9.5: the rest of an upload resets the connection, but the response has arrived before.
+#[tokio::test]
+async fn response_before_a_reset_arrives() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut request = [0; 100];
+            let _ = stream.read_exact(&mut request).await;
+            let answer = "HTTP/1.1 413 Content Too Large\r\nContent-Length: 3\r\n\r\nbig";
+            let _ = stream.write_all(answer.as_bytes()).await;
+            // Closing with unread bytes resets the connection.
+        }
+    });
+    // The order of the bytes and the reset is that of the system, so more than one may be needed to see both.
+    for _ in 0..20 {
+        let pool = pool(address);
+        let mut post = request(Body::full(vec![b'x'; 3_000_000]));
+        *post.method_mut() = http::Method::POST;
+        let response = send(&pool, post).await.expect("a response");
+        assert_eq!(response.status(), 413);
+        let content = response.into_body().collect().await.expect("content");
+        assert_eq!(content.to_bytes(), "big");
+    }
+}
+
+/// A connector to a server that begins to listen at the time of the third connection.
+#[derive(Clone)]
+struct Starting {
+    socket: Arc<socket2::Socket>,
+    attempts: Arc<std::sync::atomic::AtomicUsize>,
+}
+
+impl Dial for Starting {
+    type Io = TcpStream;
+
+    async fn dial(
+        &self,
+        _: http::Uri,
+    ) -> Result<(TcpStream, Option<SocketAddr>), crate::body::BoxError> {
+        use std::sync::atomic::Ordering::Relaxed;
+        if self.attempts.fetch_add(1, Relaxed) == 2 {
+            self.socket.listen(10)?;
+        }
+        let address = self
+            .socket
+            .local_addr()?
+            .as_socket()
+            .expect("an IP address");
+        Ok((TcpStream::connect(address).await?, Some(address)))
+    }
+}
+
+#[tokio::test]
+async fn requests_outlast_a_restart_of_the_server() {
+    use std::sync::atomic::Ordering::Relaxed;
+    for (longest, expected) in [(Duration::from_secs(60), 3), (Duration::ZERO, 1)] {
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
+        let socket = Arc::new(socket.expect("a socket"));
+        let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
+        socket.bind(&any.into()).expect("a port");
+        let attempts = Arc::default();
+        let connector = Starting { socket, attempts };
+        let uri = "http://a.test/".parse().expect("a URL");
+        let dialer = Dialer::new(connector.clone(), uri, Duration::from_secs(5), 100);
+        let dialed = dialer.retrying(longest).dial().await;
+        assert_eq!(connector.attempts.load(Relaxed), expected);
+        match expected {
+            1 => assert_eq!(
+                dialed.err().map(|it| it.cause),
+                Some(Cause::UpstreamRefused)
+            ),
+            _ => assert!(dialed.is_ok()),
+        }
+    }
+}
+
 /// RFC 9112 §9.3.1: the server has begun its response, so it has processed the request.
 #[tokio::test]
 async fn request_is_not_repeated_after_the_first_byte_of_a_response() {
