@@ -9,6 +9,7 @@ mod framing;
 pub mod fuzzing;
 mod hops;
 mod interim;
+mod observed;
 mod report;
 #[cfg(test)]
 mod scripted;

@@ -1,19 +1,19 @@
 //! Tunnels through the proxy, such as WebSockets.
 
-use std::io::{self, IoSlice};
-use std::pin::Pin;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{
     AtomicU64, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
 };
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
+
+use super::observed::{Observe, Observed};
 
 /// Counts of the tunnels of a proxy, and their time limit.
 #[derive(Debug)]
@@ -65,8 +65,8 @@ impl Tunnels {
         upstream: impl AsyncRead + AsyncWrite + Unpin,
     ) {
         let activity = Activity::begin();
-        let mut client = Watched::new(client, &activity);
-        let mut upstream = Watched::new(upstream, &activity);
+        let mut client = Observed::new(client, Watch::new(&activity));
+        let mut upstream = Observed::new(upstream, Watch::new(&activity));
         tokio::select! {
             _ = tokio::io::copy_bidirectional(&mut client, &mut upstream) => {}
             () = activity.idle(self.longest_idle) => {
@@ -146,73 +146,35 @@ impl Activity {
     }
 }
 
-/// One end of a tunnel. A failure to read is an end like a close, so that the other end gets all bytes before it.
-struct Watched<'a, T> {
-    io: T,
+/// Observes one end of a tunnel. A failure to read is an end like a close, so that the other end gets all bytes before
+/// it.
+struct Watch<'a> {
     activity: &'a Activity,
     has_ended: bool,
 }
 
-impl<'a, T> Watched<'a, T> {
-    const fn new(io: T, activity: &'a Activity) -> Self {
+impl<'a> Watch<'a> {
+    const fn new(activity: &'a Activity) -> Self {
         Self {
-            io,
             activity,
             has_ended: false,
         }
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Watched<'_, T> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        if self.has_ended {
-            return Poll::Ready(Ok(()));
+impl Observe for Watch<'_> {
+    fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    fn on_read(&mut self, received: &[u8], result: io::Result<()>) -> io::Result<()> {
+        if result.is_ok() && !received.is_empty() {
+            self.activity.on_bytes();
+        } else {
+            self.has_ended = true;
+            self.activity.on_end();
         }
-        let before = buffer.filled().len();
-        let polled = Pin::new(&mut self.io).poll_read(cx, buffer);
-        match polled {
-            Poll::Pending => return Poll::Pending,
-            Poll::Ready(Ok(())) if buffer.filled().len() > before => self.activity.on_bytes(),
-            Poll::Ready(_) => {
-                self.has_ended = true;
-                self.activity.on_end();
-            }
-        }
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl<T: AsyncWrite + Unpin> AsyncWrite for Watched<'_, T> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write(cx, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write_vectored(cx, slices)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.io.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(cx)
+        Ok(())
     }
 }
 

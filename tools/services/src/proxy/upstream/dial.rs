@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 use tower::{Service, ServiceExt as _};
 
-use super::socket::{ConnectionFacts, Counted, OpenConnections};
+use super::socket::{ConnectionFacts, Counted, OpenConnections, Receiving};
 use crate::body::BoxError;
 use crate::proxy::failure::Failure;
 
@@ -94,6 +94,7 @@ impl<C: Dial> Dialer<C> {
         let dialed = dialed.unwrap_or_else(|_| Err(late()));
         let (io, address) = dialed.map_err(Failure::connecting)?;
         let facts = ConnectionFacts::new(address, began.elapsed());
-        Ok((Counted::new(io, facts.clone(), open), facts))
+        let io = Counted::new(io, Receiving::new(facts.clone(), open));
+        Ok((io, facts))
     }
 }

@@ -1,17 +1,15 @@
 //! A connection to the upstream server that is counted while it is open and reports what it has received.
 
-use std::io::{self, IoSlice};
+use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{
     AtomicBool, AtomicU64, AtomicUsize,
     Ordering::{Relaxed, Release},
 };
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use crate::proxy::observed::{Observe, Observed};
 
 /// The number of open connections.
 #[derive(Clone, Debug, Default)]
@@ -88,63 +86,25 @@ impl ConnectionFacts {
 const HTTP1: &[u8] = b"HTTP/1.";
 
 /// The socket of a connection, including after an upgrade.
-pub(super) struct Counted<T> {
-    io: T,
+pub(super) type Counted<T> = Observed<T, Receiving>;
+
+/// Records what a connection receives, and counts the connection as open.
+pub(super) struct Receiving {
     facts: Arc<ConnectionFacts>,
     _open: OpenGuard,
 }
 
-impl<T> Counted<T> {
-    pub(super) const fn new(io: T, facts: Arc<ConnectionFacts>, open: OpenGuard) -> Self {
-        Self {
-            io,
-            facts,
-            _open: open,
-        }
+impl Receiving {
+    pub(super) const fn new(facts: Arc<ConnectionFacts>, open: OpenGuard) -> Self {
+        Self { facts, _open: open }
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Counted<T> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let polled = Pin::new(&mut self.io).poll_read(cx, buffer);
-        if let Some(received @ [_, ..]) = buffer.filled().get(before..) {
+impl Observe for Receiving {
+    fn on_read(&mut self, received: &[u8], result: io::Result<()>) -> io::Result<()> {
+        if !received.is_empty() {
             self.facts.on_received(received);
         }
-        polled
-    }
-}
-
-impl<T: AsyncWrite + Unpin> AsyncWrite for Counted<T> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write(cx, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write_vectored(cx, slices)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.io.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(cx)
+        result
     }
 }
