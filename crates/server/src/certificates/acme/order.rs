@@ -14,7 +14,7 @@ use super::answers::{Answer, Answers};
 use super::failure::{Failure, Kind};
 use super::hook::{DnsChange, DnsHook, DnsRecord};
 
-/// How control of the names is proven.
+/// The method by which control of the names is proven (RFC 8555 §8).
 #[derive(Clone, Debug)]
 pub(super) enum Method {
     TlsAlpn01,
@@ -81,7 +81,7 @@ pub(super) struct Prover {
     pub(super) answers: Arc<Answers>,
 }
 
-/// What was placed for the challenges of an order.
+/// The answers to the challenges of an order.
 #[derive(Default)]
 struct Placed {
     /// Removed when this is dropped.
@@ -90,8 +90,8 @@ struct Placed {
 }
 
 impl Prover {
-    /// Obtains a certificate. DNS records are removed again, whatever the result. `notices` receives what failed
-    /// without harm to the order.
+    /// Obtains a certificate. DNS records are removed again, also after a failure. `notices` receives failures that do not
+    /// affect the order.
     pub(super) async fn obtain(
         &self,
         account: &Account,

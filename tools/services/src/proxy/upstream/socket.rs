@@ -1,4 +1,4 @@
-//! A connection to the upstream server that is counted while it is open and reports what it has received.
+//! A connection to the upstream server that is counted while it is open and records facts about received bytes.
 
 use std::io;
 use std::net::SocketAddr;
@@ -88,7 +88,7 @@ const HTTP1: &[u8] = b"HTTP/1.";
 /// The socket of a connection, including after an upgrade.
 pub(super) type Counted<T> = Observed<T, Receiving>;
 
-/// Records what a connection receives, and counts the connection as open.
+/// Records facts about the received bytes of a connection, and counts the connection as open.
 pub(super) struct Receiving {
     facts: Arc<ConnectionFacts>,
     _open: OpenGuard,
