@@ -106,7 +106,7 @@ impl Cause {
         self == Self::OutOfDescriptors || self.name().starts_with("upstream_")
     }
 
-    /// Returns what an operator can do, if anything, as the end of a sentence.
+    /// Returns advice for an operator as the end of a sentence, or `None` if there is none.
     pub const fn remedy(self) -> Option<&'static str> {
         Some(match self {
             Self::UpstreamNameNotFound => {

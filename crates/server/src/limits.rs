@@ -53,7 +53,7 @@ pub struct Limits {
     /// [`TransportConfig::handshake_timeout`](courser_quic::TransportConfig::handshake_timeout). Default 10 s.
     pub handshake_timeout: Duration,
     /// Time limit for the header section of a request over HTTP/1.1, and for the wait for the next request on a
-    /// connection. Default 30 s.
+    /// connection, which ends up to a third earlier. Default 30 s.
     pub header_read_timeout: Duration,
     /// Time after which a TCP connection without requests is closed. Default 60 s.
     pub idle_timeout: Duration,

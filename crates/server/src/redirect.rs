@@ -128,11 +128,8 @@ impl Acceptor {
     /// Accepts connections until the socket fails permanently. Returns its error.
     async fn accept(&self, listener: &TcpListener) -> io::Error {
         let site = &self.site;
-        let limits = Limits {
-            max_connections: MAX_CONNECTIONS,
-            ..site.limits.clone()
-        };
-        let shares = Shares::new(&limits);
+        let limits = &site.limits;
+        let shares = shares(limits);
         loop {
             let (stream, peer) = match listener.accept().await {
                 Ok(accepted) => accepted,
@@ -216,6 +213,14 @@ impl Log {
             first_line: &[],
         });
     }
+}
+
+/// Returns the shares of the connections of an address.
+fn shares(limits: &Limits) -> Arc<Shares> {
+    Shares::new(&Limits {
+        max_connections: MAX_CONNECTIONS,
+        ..limits.clone()
+    })
 }
 
 /// Answers one request and closes the connection.
@@ -366,7 +371,12 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
 mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use http::header::STRICT_TRANSPORT_SECURITY;
+
     use super::*;
+    use crate::limits::refusals::Refusal;
 
     fn answer(answerer: &Answerer, method: &str, uri: &str, hosts: &[&str]) -> Response<Text> {
         let mut request = Request::builder().method(method).uri(uri);
@@ -415,6 +425,37 @@ mod tests {
             assert_eq!(response.status(), status, "{method} {uri}");
             assert_eq!(location(&response), Some(expected));
         }
+    }
+
+    /// RFC 6797 §7.2: the field has no meaning without TLS.
+    #[test]
+    fn redirects_name_no_policy() {
+        let answerer = Answerer {
+            port: 443,
+            challenges: None,
+        };
+        let response = answer(&answerer, "GET", "/", &["a.test"]);
+        let policy = response.headers().get(STRICT_TRANSPORT_SECURITY);
+        assert_eq!(policy, None);
+    }
+
+    /// Limit K407.
+    #[test]
+    fn connection_above_the_maximum_is_refused() {
+        let shares = shares(&Limits::default());
+        // One client of each network, so that no share ends before the maximum.
+        let address = |number: usize| -> IpAddr {
+            let number = u32::try_from(number).expect("small");
+            Ipv4Addr::from(0x0a00_0001 + (number << 16)).into()
+        };
+        let mut open: Vec<_> = (0..MAX_CONNECTIONS)
+            .map(|number| shares.take(address(number), true).expect("a share"))
+            .collect();
+        let late = address(MAX_CONNECTIONS);
+        let refusal = shares.take(late, true).expect_err("one above the maximum");
+        assert!(matches!(refusal, Refusal::Full), "{refusal:?}");
+        open.pop();
+        assert!(shares.take(late, true).is_ok());
     }
 
     #[test]

@@ -313,7 +313,9 @@ fn serve_http1<S: HttpService<Body>>(
     let connection = http1_builder(limits).serve_connection(TokioIo::new(stream), exchange);
     let mut connection = Box::pin(connection.with_upgrades());
     let record = open.record.clone();
-    let idle = idle(open, limits.idle_timeout);
+    // hyper drops a connection whose next header section is late without close_notify, so idle ones end before.
+    let latest = limits.header_read_timeout / 8 * 7;
+    let idle = idle(open, limits.idle_timeout.min(latest));
     let site = context.site.clone();
     Box::pin(async move {
         // hyper flushes each response as a whole.
@@ -590,20 +592,27 @@ async fn stalled(credit: impl Fn() -> (bool, u64), record: &Record, limits: &Lim
     read_monitor::stalled(monitor, sample, || Duration::ZERO).await;
 }
 
-/// Completes when there was no request for this long.
+/// Completes when there was no request for this long, or for up to a quarter less.
 async fn idle(open: Arc<Open>, timeout: Duration) {
     let requests = || open.record.requests();
     let mut before = None;
+    let mut unchanged = 0;
     loop {
-        // Checking twice per timeout detects the end within half a timeout.
         let now = open.record.is_idle().then(requests);
-        if now.is_some() && now == before {
+        if now.is_none() || now != before {
+            unchanged = 0;
+        } else if unchanged + 2 == IDLE_CHECKS {
             return;
+        } else {
+            unchanged += 1;
         }
         before = now;
-        tokio::time::sleep(timeout / 2).await;
+        tokio::time::sleep(timeout / IDLE_CHECKS).await;
     }
 }
+
+/// Number of times that a connection is examined within the time limit for idle ones.
+const IDLE_CHECKS: u32 = 4;
 
 /// The ALPN name of connections that validate a name (RFC 8737 §6.2).
 const ACME_TLS_ALPN: &[u8] = b"acme-tls/1";

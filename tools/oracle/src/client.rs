@@ -29,7 +29,7 @@ impl Client {
     /// Connects.
     ///
     /// # Panics
-    /// Panics if nobody listens, or the certificate is another one.
+    /// Panics if no server listens, or if its certificate is another one.
     pub async fn connect(version: Version, gateway: &Gateway) -> Self {
         match version {
             Version::Http1 => {
@@ -54,7 +54,7 @@ impl Client {
                 wire.send(&h1::request(request)).await;
                 match request.ending {
                     Ending::Complete => {}
-                    // Neither TLS nor TCP goes on behind these, so no answer can come.
+                    // No response can follow the end of TLS and TCP.
                     Ending::Cut => {
                         wire.close().await;
                         return Seen::nothing(End::Cut);
@@ -75,8 +75,8 @@ impl Client {
         }
     }
 
-    /// Sends a request while a healthy one is in flight on the same connection, and returns the responses of both. In
-    /// HTTP/1.1 requests come one after the other, so there is none beside it.
+    /// Sends a request while a healthy one is in flight on the same connection, and returns the responses of both. HTTP/1.1
+    /// has one request at a time, so that there is no healthy one.
     pub async fn exchange_beside(&mut self, request: &Request) -> (Seen, Option<Seen>) {
         let healthy = Request::new("POST", NEIGHBOUR);
         let mut begun = healthy.clone();
@@ -112,7 +112,7 @@ impl Client {
     pub async fn is_usable(&mut self) -> bool {
         match self {
             Self::Http1(wire) => {
-                // An end that has arrived is read, and nothing is waited for.
+                // Detects an end that has arrived, without waiting for one.
                 wire.fill_within(Duration::ZERO).await;
                 wire.end.is_none() && wire.unread.is_empty()
             }

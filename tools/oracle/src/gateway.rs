@@ -1,4 +1,4 @@
-//! Where the server under test listens.
+//! The server under test.
 
 use std::any::Any;
 use std::fmt;
@@ -27,7 +27,7 @@ impl fmt::Debug for Gateway {
 }
 
 impl Gateway {
-    /// Names a server that runs until `guard` is dropped.
+    /// Wraps a server that runs until `guard` is dropped.
     pub fn new(
         address: SocketAddr,
         certificate: CertificateDer<'static>,
@@ -40,10 +40,10 @@ impl Gateway {
         }
     }
 
-    /// Starts a server as a process. The command has `--json`, so that the first line names the address.
+    /// Starts a server as a process. The command must have `--json`, so that its first line of output contains the address.
     ///
     /// # Panics
-    /// Panics if the process does not start, or says something else first.
+    /// Panics if the process does not start, or if its first line is not the event `listening`.
     pub fn process(
         command: &mut Command,
         certificate: impl FnOnce() -> CertificateDer<'static>,

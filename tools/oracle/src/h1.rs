@@ -1,4 +1,4 @@
-//! HTTP/1.1: messages written byte by byte, and read as RFC 9112 has them.
+//! HTTP/1.1 with messages that are written byte by byte and parsed strictly (RFC 9112).
 
 use crate::message::{Content, Ending, Field, Message, Request, Response, field};
 use crate::seen::{End, Framing, Seen};
@@ -29,7 +29,7 @@ pub fn response(response: &Response) -> Vec<u8> {
         bytes.extend_from_slice(b"\r\n");
     }
     bytes.extend_from_slice(format!("HTTP/1.1 {:03} \r\n", response.control.status).as_bytes());
-    // Without it the end of the connection would be that of the content.
+    // Without it the content would end with the connection.
     let has_length = !matches!(response.control.status, 100..200 | 204 | 304);
     if has_length && response.content == Content::None && response.trailers.is_empty() {
         write_field(&field("content-length", "0"), &mut bytes);
@@ -45,7 +45,7 @@ fn write_field((name, value): &Field, to: &mut Vec<u8>) {
     to.extend_from_slice(b"\r\n");
 }
 
-/// Writes what follows the control data.
+/// Writes the fields, the content and the trailers of a message.
 fn write_rest<C>(message: &Message<C>, to: &mut Vec<u8>) {
     let trailers = &message.trailers;
     let is_chunked = matches!(message.content, Content::Unknown(_)) || !trailers.is_empty();
@@ -76,7 +76,7 @@ fn write_rest<C>(message: &Message<C>, to: &mut Vec<u8>) {
 /// A message whose header section has arrived.
 #[derive(Debug)]
 pub struct Head {
-    /// What is known so far.
+    /// The message so far.
     pub seen: Seen,
     is_without_content: bool,
     is_until_close: bool,
@@ -130,7 +130,7 @@ async fn read_head(wire: &mut Wire, is_response: bool) -> Head {
     }
 }
 
-/// Parses a header section. `None` is one that RFC 9112 does not permit to send.
+/// Parses a header section. Returns `None` if RFC 9112 does not permit to send it.
 fn parse_head(bytes: &[u8], is_response: bool) -> Option<Head> {
     let text = bytes.strip_suffix(b"\r\n\r\n")?;
     let mut lines = split_lines(text).into_iter();
@@ -172,7 +172,7 @@ fn parse_head(bytes: &[u8], is_response: bool) -> Option<Head> {
     })
 }
 
-/// Splits at CR LF. A bare CR or LF stays in its line, and no field has one.
+/// Splits text at CR LF. A bare CR or LF remains in its line, where no field may have one.
 fn split_lines(text: &[u8]) -> Vec<&[u8]> {
     let mut lines = Vec::new();
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! HTTP/2: frames written and read by hand, so that wrong lengths and orders can be sent.
+//! HTTP/2 with frames that are written and parsed by hand, so that a test can send wrong lengths and orders.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ pub const PADDED: u8 = 8;
 /// The flag PRIORITY.
 pub const PRIORITY: u8 = 32;
 
-/// What a client sends first.
+/// The connection preface of a client (RFC 9113 §3.4).
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 const MAX_FRAME: usize = 16_384;
@@ -141,7 +141,7 @@ fn message<C>(stream: u32, section: &[Field], message: &Message<C>) -> Vec<Frame
     frames
 }
 
-/// What has arrived on a stream.
+/// The state of a stream.
 #[derive(Clone, Debug, Default)]
 pub struct Stream {
     sections: Vec<Section>,
@@ -155,7 +155,7 @@ pub struct Stream {
 /// A connection of HTTP/2, at either end.
 #[derive(Debug)]
 pub struct Connection {
-    /// The bytes below.
+    /// The connection below.
     pub wire: Wire,
     decoder: Decoder,
     next: u32,
@@ -166,7 +166,7 @@ pub struct Connection {
     is_malformed: bool,
 }
 
-/// A field block that CONTINUATION goes on with.
+/// A field block that CONTINUATION frames continue.
 #[derive(Debug)]
 struct Block {
     stream: u32,
@@ -185,7 +185,7 @@ impl Connection {
         connection
     }
 
-    /// Reads the preface of a client and sends that of a server. Returns `None` if there is none.
+    /// Reads the preface of a client and sends that of a server. Returns `None` if the bytes are no preface.
     pub async fn server(wire: Wire) -> Option<Self> {
         let mut connection = Self::over(wire);
         if connection.wire.take(PREFACE.len()).await? != PREFACE {
@@ -208,7 +208,7 @@ impl Connection {
         }
     }
 
-    /// Returns the number of a new stream.
+    /// Returns the ID of a new stream.
     pub const fn open(&mut self) -> u32 {
         let stream = self.next;
         self.next += 2;
@@ -242,14 +242,14 @@ impl Connection {
         state.is_some_and(|stream| stream.is_ended || stream.reset.is_some())
     }
 
-    /// Returns the streams on which something has arrived.
+    /// Returns the IDs and states of the streams on which frames have arrived.
     pub fn streams(&self) -> impl Iterator<Item = (u32, &Stream)> {
         self.streams
             .iter()
             .map(|(number, stream)| (*number, stream))
     }
 
-    /// Receives a frame and does what it asks for. Returns false at the end, and if none comes in time.
+    /// Receives and processes a frame. Returns false at the end of the connection, and if no frame arrives in time.
     pub async fn step(&mut self) -> bool {
         let Some(frame) = self.receive().await else {
             return false;
@@ -329,7 +329,7 @@ impl Connection {
         stream.is_ended |= block.is_end;
     }
 
-    /// Returns what has arrived of a response.
+    /// Returns the part of a response that has arrived.
     pub fn response_on(&self, stream: u32) -> Seen {
         let end = self.end_of(stream);
         let Some(state) = self.streams.get(&stream) else {
@@ -338,7 +338,7 @@ impl Connection {
         response_of(&state.sections, &state.content, end)
     }
 
-    /// Returns what has arrived of a request.
+    /// Returns the part of a request that has arrived.
     pub fn request_on(&self, stream: u32) -> Seen {
         let end = self.end_of(stream);
         let Some(state) = self.streams.get(&stream) else {

@@ -68,14 +68,14 @@ pub fn request(request: &Request) -> Vec<u8> {
 pub struct Connection {
     _endpoint: Endpoint,
     connection: courser_quic::Connection,
-    /// Has to stay open (RFC 9114 §6.2.1).
+    /// Must stay open (RFC 9114 §6.2.1).
     _control: SendStream,
 }
 
-/// A request whose response is not read yet.
+/// A request whose response was not read yet.
 #[derive(Debug)]
 pub struct Pending {
-    /// What is sent.
+    /// The direction of the client.
     pub send: SendStream,
     receive: RecvStream,
 }
@@ -118,7 +118,7 @@ impl Connection {
         }
     }
 
-    /// Sends a request as far as it goes.
+    /// Sends the bytes of a request, and does not wait for the response.
     ///
     /// # Errors
     /// The connection is over.
@@ -133,7 +133,7 @@ impl Connection {
         match ending {
             Ending::Reset => {
                 pending.send.flush();
-                // What was written has to arrive: a reset overtakes it.
+                // A reset overtakes bytes that were written and not sent.
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 let _ = pending.send.reset(VarInt::from_u32(REQUEST_CANCELLED));
             }

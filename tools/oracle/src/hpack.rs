@@ -1,4 +1,4 @@
-//! HPACK and QPACK: fields are written as literals only, and everything that a peer may write is read.
+//! HPACK and QPACK. The encoders write only literals, and the decoders read all representations.
 
 use std::collections::VecDeque;
 

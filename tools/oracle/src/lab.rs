@@ -1,4 +1,4 @@
-//! Gateways in front of upstream servers of every version, clients of every version, and what is wrong between them.
+//! Gateways between clients and upstream servers of each version, and the findings of tables of cases.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -39,18 +39,18 @@ impl fmt::Display for Pair {
     }
 }
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Clone, Debug)]
 pub struct Answered {
     /// The response.
     pub answer: Seen,
-    /// What the upstream server got.
+    /// The requests that the upstream server received.
     pub upstream: Vec<Seen>,
     /// The response to a healthy request that was in flight on the same connection, in HTTP/2 and HTTP/3.
     pub neighbour: Option<Seen>,
 }
 
-/// How a request that must not pass was refused.
+/// The way in which a gateway refused a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
     /// A status of 400 to 599.
@@ -60,11 +60,11 @@ pub enum Refusal {
 }
 
 impl Answered {
-    /// Returns how the request was refused.
+    /// Returns the way in which the request was refused.
     ///
     /// # Errors
-    /// Says what happened instead: it reached the upstream server, or the answer is no refusal, or the healthy request
-    /// beside it suffered.
+    /// Returns a description if the request reached the upstream server, if the response is no refusal, or if the healthy
+    /// request beside it failed.
     pub fn refusal(&self) -> Result<Refusal, String> {
         if let Some(seen) = self.upstream.first() {
             return Err(format!("reached the upstream server:\n{seen}"));
@@ -82,10 +82,10 @@ impl Answered {
         }
     }
 
-    /// Returns the one request that the upstream server got, without the fields of the gateway.
+    /// Returns the only request that the upstream server received, without the fields of the gateway.
     ///
     /// # Errors
-    /// Says what happened instead.
+    /// Returns a description if the upstream server received none or several.
     pub fn forwarded(&self) -> Result<Seen, String> {
         match &self.upstream[..] {
             [seen] => Ok(seen.clone().without(is_of_the_gateway)),
@@ -113,7 +113,8 @@ pub(crate) fn is_of_the_gateway(name: &str) -> bool {
 }
 
 impl Lab {
-    /// Starts an upstream server of each version, and a gateway before each. `start` gets the URL of the upstream server.
+    /// Starts an upstream server of each version, and a gateway in front of each. `start` receives the URL of the upstream
+    /// server.
     pub async fn start(mut start: impl AsyncFnMut(&str) -> Gateway) -> Self {
         let mut squares = BTreeMap::new();
         for version in UpstreamVersion::ALL {
@@ -137,7 +138,7 @@ impl Lab {
         &self.squares[&upstream].1
     }
 
-    /// Sends a request, on an earlier connection if that can be used, and returns what came of it.
+    /// Sends a request and returns the outcome. Uses an earlier connection if it is still open.
     pub async fn send(&mut self, pair: Pair, script: Script, request: &Request) -> Answered {
         self.upstream(pair.upstream).script(script);
         let mut client = self.client(pair).await;
@@ -163,7 +164,7 @@ impl Lab {
         }
     }
 
-    /// Returns a connection to the gateway, an earlier one if it can be used.
+    /// Returns a connection to the gateway, an earlier one if it is still open.
     pub async fn client(&mut self, pair: Pair) -> Client {
         if let Some(mut client) = self.clients.remove(&pair)
             && client.is_usable().await
@@ -179,16 +180,16 @@ impl Lab {
     }
 }
 
-/// What a table found, and where it tried.
+/// The findings of a table of cases.
 #[derive(Debug, Default)]
 pub struct Findings {
-    /// The number of cases of each square, which is 0 as long as nobody tried it.
+    /// The number of cases that ran in each square.
     squares: BTreeMap<String, usize>,
     wrong: Vec<String>,
 }
 
 impl Findings {
-    /// Begins a table that has to try each of these squares.
+    /// Creates the findings of a table that must run cases in each of these squares.
     pub fn over<T: fmt::Display>(squares: impl IntoIterator<Item = T>) -> Self {
         let squares = squares.into_iter().map(|square| (square.to_string(), 0));
         Self {
@@ -197,7 +198,7 @@ impl Findings {
         }
     }
 
-    /// Notes a case of a square, and what is wrong with it.
+    /// Records the result of a case in a square.
     pub fn note(&mut self, square: impl fmt::Display, case: &str, result: Result<(), String>) {
         let square = square.to_string();
         if let Err(what) = result {
@@ -206,10 +207,10 @@ impl Findings {
         *self.squares.entry(square).or_default() += 1;
     }
 
-    /// Ends a table.
+    /// Prints the findings.
     ///
     /// # Panics
-    /// Panics if anything was wrong, or a square was not tried.
+    /// Panics if a case failed, or if no case ran in one of the squares.
     pub fn finish(self) {
         print!("{self}");
         for (square, count) in &self.squares {
@@ -224,7 +225,7 @@ impl Findings {
     }
 }
 
-/// Writes the number of cases of each square.
+/// Prints the number of cases of each square.
 impl fmt::Display for Findings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (square, count) in &self.squares {

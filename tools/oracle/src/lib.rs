@@ -1,16 +1,17 @@
 //! Scripted clients and servers of HTTP/1.1, HTTP/2 and HTTP/3, for tests only.
 //!
-//! A test with an HTTP library at both ends cannot see what that library joins, trims, forgives or forgets. Here messages are
-//! lists of pairs of bytes, in order, with their repetitions and their case, and each protocol is written and read by hand.
-//! Nothing in this crate depends on hyper, h2, http or the codecs of this project; only QUIC itself is `courser-quic`.
+//! A test with an HTTP library at both ends cannot detect anything that the library joins, trims, tolerates or drops. Here
+//! messages are lists of names and values in bytes, which keep their order, repetitions and case, and each protocol is written
+//! and parsed by hand. The crate uses neither hyper, h2 and http nor the codecs of this project. QUIC is that of
+//! `courser-quic`.
 //!
 //! - [`Wire`] is a TCP or TLS connection that runs a script of [`Step`]s and records every byte with its time.
-//! - [`Client`] spells a [`Request`] out for one version, or sends raw bytes, and reports what came back as [`Seen`].
-//! - [`Upstream`] is a server over HTTP/1.1 or over HTTP/2 with prior knowledge. It records what arrived as [`Seen`] and answers
-//!   with a [`Script`].
-//! - [`Gateway`] is where the server under test listens: a process, or a server inside the test.
+//! - [`Client`] encodes a [`Request`] for one version, or sends raw bytes, and returns the response as [`Seen`].
+//! - [`Upstream`] is a server of HTTP/1.1 or of HTTP/2 with prior knowledge. It records each request as [`Seen`] and responds as
+//!   its [`Script`] says.
+//! - [`Gateway`] is the server under test: a process, or a server in the process of the test.
 //!
-//! The text of [`Seen`] is canonical: two messages that mean the same give the same text, whatever version carried them.
+//! The text of [`Seen`] is canonical: two messages with the same meaning have the same text in all versions.
 
 pub mod cases;
 mod client;
@@ -39,5 +40,5 @@ pub use wire::{Record, Step, Wire};
 
 use std::time::Duration;
 
-/// The time after which an answer that has not come counts as missing.
+/// The time after which a response counts as missing.
 pub const PATIENCE: Duration = Duration::from_secs(5);

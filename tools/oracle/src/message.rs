@@ -22,7 +22,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// Every version, in their order.
+    /// All versions in their order.
     pub const ALL: [Self; 3] = [Self::Http1, Self::Http2, Self::Http3];
 }
 
@@ -36,15 +36,15 @@ impl fmt::Display for Version {
     }
 }
 
-/// The content of a message, in pieces, and how its length is told.
+/// The content of a message in pieces, with its framing.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Content {
     /// No content and no framing field.
     #[default]
     None,
-    /// Content-Length, and the pieces.
+    /// Content with Content-Length.
     Length(Vec<Vec<u8>>),
-    /// The length is not told before: chunks in HTTP/1.1, no Content-Length in the other versions.
+    /// Content of unknown length: chunked in HTTP/1.1, without Content-Length in the other versions.
     Unknown(Vec<Vec<u8>>),
 }
 
@@ -73,10 +73,10 @@ impl Content {
     }
 }
 
-/// How the sender of a message ends it.
+/// The way in which a sender ends a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Ending {
-    /// As the framing says.
+    /// The end that the framing announces.
     #[default]
     Complete,
     /// The end of the connection, or of the stream in HTTP/3, before the message is complete.
@@ -85,7 +85,7 @@ pub enum Ending {
     Reset,
 }
 
-/// A request or a response: its control data (RFC 9110 §6.2), and what both have.
+/// A request or a response, with its control data (RFC 9110 §6.2).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Message<C> {
     /// The control data.

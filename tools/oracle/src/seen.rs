@@ -1,10 +1,10 @@
-//! What arrived, as text that a person can compare.
+//! Received messages, with a text for comparisons.
 
 use std::fmt;
 
 use crate::message::Field;
 
-/// A message as it arrived.
+/// A received message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Seen {
     /// The method and the target, or the status.
@@ -13,7 +13,7 @@ pub struct Seen {
     pub interim: Vec<(String, Vec<Field>)>,
     /// The fields. `:authority` counts as Host, and Host beside it is called `host (field)`.
     pub fields: Vec<Field>,
-    /// How the length of the content was told.
+    /// The framing of the content.
     pub framing: Framing,
     /// The content.
     pub content: Vec<u8>,
@@ -21,11 +21,11 @@ pub struct Seen {
     pub trailers: Vec<Field>,
     /// The names of fields that HPACK or QPACK carried as literals that must never be indexed. They are not part of the text.
     pub never_indexed: Vec<Vec<u8>>,
-    /// How it ended.
+    /// The end of the message.
     pub end: End,
 }
 
-/// How the length of content was told.
+/// The framing of content.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Framing {
     /// No framing field.
@@ -38,25 +38,25 @@ pub enum Framing {
     Close,
 }
 
-/// How a message ended.
+/// The end of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
-    /// As its framing says.
+    /// The end that its framing announces.
     Complete,
-    /// The connection ended before.
+    /// The connection ended before the message.
     Cut,
     /// The stream was reset with this code, or the TCP connection was reset.
     Reset(u64),
     /// The peer closed the connection with this code (GOAWAY, CONNECTION_CLOSE) before an answer.
     Closed(u64),
-    /// The bytes are no HTTP.
+    /// The bytes are not valid HTTP.
     Malformed,
-    /// Nothing more came within [`crate::PATIENCE`].
+    /// No more bytes arrived within [`crate::PATIENCE`].
     Silent,
 }
 
 impl Seen {
-    /// Returns what stands for a message of which nothing arrived.
+    /// Returns a message of which nothing arrived before this end.
     pub const fn nothing(end: End) -> Self {
         Self {
             start: String::new(),
@@ -70,13 +70,13 @@ impl Seen {
         }
     }
 
-    /// Returns the values of a field, in their order.
+    /// Returns the values of a field in their order.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
         let same = move |field: &&'a Field| field.0.eq_ignore_ascii_case(name.as_bytes());
         self.fields.iter().filter(same).map(|(_, value)| &**value)
     }
 
-    /// Returns the value of a field as text, several joined by a bar, or nothing.
+    /// Returns the values of a field as text, joined by a bar.
     pub fn get(&self, name: &str) -> String {
         let values: Vec<_> = self.all(name).map(String::from_utf8_lossy).collect();
         values.join("|")
@@ -87,12 +87,12 @@ impl Seen {
         self.start.parse().unwrap_or(0)
     }
 
-    /// Returns true if it ended as its framing says.
+    /// Returns true if it ended as its framing announces.
     pub fn is_complete(&self) -> bool {
         self.end == End::Complete
     }
 
-    /// Removes the fields for which `is_noise` is true, from interim responses and trailers too.
+    /// Removes fields for which `is_noise` returns true, also from interim responses and trailers.
     pub fn without(mut self, is_noise: impl Fn(&str) -> bool) -> Self {
         let keep = |(name, _): &Field| !is_noise(&String::from_utf8_lossy(name));
         self.fields.retain(keep);
@@ -104,7 +104,7 @@ impl Seen {
     }
 }
 
-/// Writes start line, fields by name, content, trailers and end, one a line. Lines of one name keep their order.
+/// Writes the start line, the fields sorted by name, the content, the trailers and the end, each on a line of its own.
 impl fmt::Display for Seen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (status, fields) in &self.interim {
@@ -146,7 +146,7 @@ fn write_fields(f: &mut fmt::Formatter<'_>, fields: &[Field]) -> fmt::Result {
     Ok(())
 }
 
-/// Returns bytes as text in which only printable ASCII stands for itself.
+/// Returns bytes as text, with escapes for all but printable ASCII.
 pub(crate) fn printable(bytes: &[u8]) -> String {
     bytes.escape_ascii().to_string()
 }

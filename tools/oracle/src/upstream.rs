@@ -1,4 +1,4 @@
-//! A server behind the gateway that records what arrives and answers with a script.
+//! An upstream server that records requests and responds as a script says.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -45,16 +45,16 @@ impl fmt::Display for UpstreamVersion {
     }
 }
 
-/// When an answer begins.
+/// The time at which a response begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum When {
-    /// As soon as the header section has arrived.
+    /// As soon as the header section of the request has arrived.
     AtHead,
-    /// When the request has ended, however it ends.
+    /// At the end of the request.
     AtEnd,
 }
 
-/// What the upstream server does with a request.
+/// The reaction of an upstream server to a request.
 #[derive(Clone, Debug)]
 pub enum Script {
     /// Sends a response.
@@ -63,12 +63,12 @@ pub enum Script {
     Raw(When, Vec<Step>),
     /// Sends these frames on the stream of the request, in HTTP/2.
     Frames(When, Vec<h2::Frame>),
-    /// Reads the request and says nothing.
+    /// Reads the request and sends nothing.
     Silence,
 }
 
 impl Script {
-    /// Answers at the end of the request.
+    /// Sends a response at the end of the request.
     pub const fn answer(response: Response) -> Self {
         Self::Answer(When::AtEnd, response)
     }
@@ -134,7 +134,7 @@ impl Shared {
 }
 
 impl Upstream {
-    /// Starts a server that answers 200 with `ok`.
+    /// Starts a server that responds with 200 and the content `ok`.
     ///
     /// # Panics
     /// Panics if there is no free port.
@@ -164,7 +164,7 @@ impl Upstream {
         format!("{}://{}", self.version.scheme(), self.address)
     }
 
-    /// Sets what is done with the requests that come.
+    /// Sets the reaction to further requests.
     pub fn script(&self, script: Script) {
         self.shared.state().script = script;
     }
@@ -174,7 +174,7 @@ impl Upstream {
         self.shared.state().connections
     }
 
-    /// Returns the requests that have arrived since the last call, when all that have begun have ended.
+    /// Waits until all requests that have begun have ended. Returns those that have arrived since the last call.
     pub async fn take(&self) -> Vec<Seen> {
         let waiting = async {
             loop {
@@ -185,7 +185,7 @@ impl Upstream {
                 changed.await;
             }
         };
-        // What is still open then was never ended by the gateway.
+        // The gateway has not ended a request that is still open then.
         let is_over = tokio::time::timeout(PATIENCE, waiting).await.is_ok();
         let mut state = self.shared.state();
         let mut seen = std::mem::take(&mut state.seen);
@@ -256,7 +256,7 @@ async fn play(script: &Script, wire: &mut Wire, is_head: bool) {
             }
         }
         Script::Raw(_, steps) => {
-            // What the gateway does instead shows in what the client sees.
+            // The response of the client shows whether the gateway did something else.
             let _ = wire.run(steps).await;
         }
         Script::Frames(..) | Script::Silence => {}
@@ -269,7 +269,7 @@ async fn serve_h2c(stream: TcpStream, shared: &Shared) {
     };
     let mut exchanges: std::collections::BTreeMap<u32, Exchange> = Default::default();
     loop {
-        // A connection may be idle for longer than a step waits.
+        // A connection may be idle for longer than the time limit of a step.
         let is_on = connection.step().await || connection.wire.end.is_none();
         let numbers: Vec<u32> = connection.streams().map(|(number, _)| number).collect();
         for number in numbers {
@@ -308,7 +308,7 @@ async fn serve_h2c(stream: TcpStream, shared: &Shared) {
     }
 }
 
-/// A request of HTTP/2 and what was done with it.
+/// The state of a request of HTTP/2.
 struct Exchange {
     script: Script,
     is_answered: bool,

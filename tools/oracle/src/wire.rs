@@ -15,11 +15,11 @@ use crate::seen::{End, printable};
 pub enum Step {
     /// Sends these bytes.
     Send(Vec<u8>),
-    /// Waits until the peer has sent a text that contains this pattern, at most this long.
+    /// Waits for this pattern in the received bytes, at most for this time.
     Expect(Vec<u8>, Duration),
     /// Waits.
     Pause(Duration),
-    /// Ends the sending direction.
+    /// Closes the sending direction.
     HalfClose,
     /// Resets the TCP connection.
     Reset,
@@ -27,12 +27,12 @@ pub enum Step {
     Close,
 }
 
-/// A piece of what was sent or received.
+/// A piece of the bytes that were sent or received.
 #[derive(Clone, Debug)]
 pub struct Record {
     /// The time since the connection began.
     pub at: Duration,
-    /// True for what was sent from here.
+    /// True for bytes that this end sent.
     pub is_sent: bool,
     /// The bytes.
     pub bytes: Vec<u8>,
@@ -45,9 +45,9 @@ pub struct Wire {
     begun: Instant,
     /// Everything that was sent and received.
     pub records: Vec<Record>,
-    /// What was received and not taken yet.
+    /// The received bytes that were not taken yet.
     pub unread: Vec<u8>,
-    /// How the peer ended its direction, once it has.
+    /// The end of the direction of the peer, once it is known.
     pub end: Option<End>,
 }
 
@@ -59,7 +59,7 @@ enum Stream {
 
 impl From<TcpStream> for Wire {
     fn from(stream: TcpStream) -> Self {
-        // Small writes are what is tested.
+        // Small writes must arrive as they are.
         let _ = stream.set_nodelay(true);
         Self::over(Stream::Plain(stream))
     }
@@ -83,7 +83,7 @@ impl Wire {
         }
     }
 
-    /// Sends bytes. Returns false if the peer takes no more.
+    /// Sends bytes. Returns false if the connection accepts no more.
     pub async fn send(&mut self, bytes: &[u8]) -> bool {
         let sending = async {
             match &mut self.stream {
@@ -99,7 +99,7 @@ impl Wire {
         is_sent
     }
 
-    /// Receives more bytes. Returns false at the end, which is then known, and if nothing comes in time.
+    /// Receives more bytes. Returns false at the end of the connection, and if none arrive in time.
     pub async fn fill(&mut self) -> bool {
         self.fill_within(PATIENCE).await
     }
@@ -133,7 +133,7 @@ impl Wire {
         false
     }
 
-    /// Takes `length` bytes, or `None` if the peer ends before.
+    /// Takes `length` bytes. Returns `None` if the connection ends before.
     pub async fn take(&mut self, length: usize) -> Option<Vec<u8>> {
         while self.unread.len() < length {
             if !self.fill().await {
@@ -143,7 +143,7 @@ impl Wire {
         Some(self.unread.drain(..length).collect())
     }
 
-    /// Takes bytes up to and with `mark`, or `None` if the peer ends before.
+    /// Takes the bytes up to and including `mark`. Returns `None` if the connection ends before.
     pub async fn take_until(&mut self, mark: &[u8]) -> Option<Vec<u8>> {
         loop {
             let found = self
@@ -159,7 +159,7 @@ impl Wire {
         }
     }
 
-    /// Returns how the peer ended, or that it is silent.
+    /// Returns the end of the connection, or [`End::Silent`] if it is open.
     pub fn ended(&self) -> End {
         self.end.unwrap_or(End::Silent)
     }
@@ -167,7 +167,7 @@ impl Wire {
     /// Runs a script.
     ///
     /// # Errors
-    /// Returns what was received instead of an expected pattern.
+    /// Returns the received bytes if they lack an expected pattern.
     pub async fn run(&mut self, script: &[Step]) -> Result<(), String> {
         for step in script {
             match step {
@@ -207,7 +207,7 @@ impl Wire {
         };
     }
 
-    /// Closes the connection: the peer sees the end, and its answers are refused.
+    /// Closes the connection. Later bytes of the peer are refused.
     pub async fn close(&mut self) {
         self.half_close().await;
         self.end = Some(End::Cut);

@@ -268,7 +268,7 @@ impl<C: Dial> Proxy<C> {
             .await
     }
 
-    /// Returns the response like [`answer`](Self::answer), and writes down what happened at the upstream server.
+    /// Returns the response like [`answer`](Self::answer), and records facts about the upstream server.
     pub(crate) async fn answer_recorded(
         &self,
         request: Request<server::Body>,

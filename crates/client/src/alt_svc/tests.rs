@@ -61,6 +61,22 @@ fn examples_of_the_rfc_are_read() {
     assert_eq!(parse("clear"), Some(Announcement::Clear));
 }
 
+/// RFC 9110 §5.6.6, §5.6.4.
+#[test]
+fn names_of_parameters_have_no_case_and_values_may_be_quoted() {
+    for value in [
+        r#"h3=":443"; ma=60; persist=1"#,
+        r#"h3=":443"; MA=60; Persist=1"#,
+        r#"h3=":443";ma="60";persist="1""#,
+        r#"h3=":443" ; x="; ma=1, \"" ; ma="\60" ; persist=1"#,
+    ] {
+        let cache = announced(value);
+        assert_eq!(cache.alternatives(at(59), &origin()).len(), 1, "{value}");
+        assert!(cache.alternatives(at(59), &origin())[0].persists, "{value}");
+        assert!(cache.alternatives(at(60), &origin()).is_empty(), "{value}");
+    }
+}
+
 #[test]
 fn malformed_values_change_nothing() {
     for value in [

@@ -1,4 +1,4 @@
-//! The memory of what a TCP client has sent before it is a request (limits K370, K371).
+//! The memory of bytes that a TCP client has sent and that are not a request yet (limits K370, K371).
 
 use std::io;
 use std::sync::Arc;

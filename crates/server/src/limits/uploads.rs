@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 ///
 /// A connection can hold unread content up to its window. Each new connection gets an eighth of the memory that
 /// is left, so that all windows together stay within the limit. Only the smallest window, which HTTP/2 requires,
-/// may exceed it. What arrives in such a window counts as a buffer of the connection (limit K370).
+/// may exceed it. Content in such a window counts as a buffer of the connection (limit K370).
 #[derive(Debug)]
 pub(crate) struct UploadMemory {
     limit: u64,

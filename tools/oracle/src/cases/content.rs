@@ -1,4 +1,4 @@
-//! Content arrives whatever the method and however its length is told.
+//! Content of each method with each framing.
 
 use crate::lab::{Answered, Findings, Lab, Pair, equal};
 use crate::message::{Content, Request, Response};

@@ -1,24 +1,24 @@
-//! Control data: one host on every hop, and targets.
+//! The control data of requests: their authority and their target.
 
 use crate::lab::{Answered, Findings, Lab, Pair, equal};
 use crate::message::{Request, Response, Version};
 use crate::upstream::Script;
 
-/// What has to come of a request.
+/// The required outcome of a request.
 enum Expected {
-    /// It arrives with this host, if it is not refused because the certificate is for another.
+    /// It is forwarded with this host, or refused with 421 because the certificate does not name the host.
     Host(&'static str),
-    /// It arrives with this host, or is refused.
+    /// It is forwarded with this host, or refused.
     HostOrRefused(&'static str),
-    /// It arrives with this target.
+    /// It is forwarded with this target.
     Target(&'static str),
-    /// It does not arrive, and the client is told.
+    /// It is refused with an error that the client receives.
     Refused,
 }
 
 struct Case {
     name: &'static str,
-    /// The versions that have the case.
+    /// The versions of clients that can send the request.
     versions: &'static [Version],
     request: Request,
     expected: Expected,
@@ -28,7 +28,7 @@ const ALL: &[Version] = &Version::ALL;
 const ONE: &[Version] = &[Version::Http1];
 const FRAMED: &[Version] = &[Version::Http2, Version::Http3];
 
-/// Sends every form of authority. Rules: 9110-008, 9110-038, 9110-043, 9112-013 to 9112-015, 9112-019 to 9112-021,
+/// Sends each form of an authority. Rules: 9110-008, 9110-038, 9110-043, 9112-013 to 9112-015, 9112-019 to 9112-021,
 /// 9113-046, 9113-065 to 9113-071.
 #[expect(clippy::too_many_lines, reason = "a table")]
 pub async fn authorities(lab: &mut Lab) -> Findings {
@@ -139,7 +139,7 @@ pub async fn authorities(lab: &mut Lab) -> Findings {
     run(lab, &cases).await
 }
 
-/// Sends every form of target. Rules: 9110-056, 9112-011, 9112-024 to 9112-026, 9113-064, 9113-073, 9113-074.
+/// Sends each form of a target. Rules: 9110-056, 9112-011, 9112-024 to 9112-026, 9113-064, 9113-073, 9113-074.
 #[expect(clippy::too_many_lines, reason = "a table")]
 pub async fn targets(lab: &mut Lab) -> Findings {
     let case = |name, versions, request, expected| Case {

@@ -4,14 +4,14 @@ use crate::lab::{Findings, Lab, Pair, equal};
 use crate::message::{Content, Request, Response, Version};
 use crate::upstream::{Script, UpstreamVersion};
 
-/// What becomes of a field.
+/// The required treatment of a field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
-    /// It arrives as it was sent.
+    /// It is forwarded unchanged.
     Passes,
-    /// Its value does not arrive. The gateway may send a value of its own.
+    /// Its value is removed. The gateway may send a value of its own.
     Gone,
-    /// It belongs to a connection: gone in HTTP/1.1, and an error in the other versions.
+    /// It is specific to a connection: removed in HTTP/1.1, and an error in the other versions.
     OfTheConnection,
 }
 
@@ -161,7 +161,7 @@ const RESPONSE_FIELDS: &[(&str, &str, Fate)] = &[
     ("upgrade", "x-protocol", OfTheConnection),
 ];
 
-/// Answers with each field.
+/// Responds with each field.
 pub async fn response_fields(lab: &mut Lab) -> Findings {
     let mut findings = Findings::over(Pair::all());
     for pair in Pair::all() {
@@ -207,7 +207,7 @@ pub async fn response_fields(lab: &mut Lab) -> Findings {
 
 /// Lists fields in Connection. Rules: 9110-046, 9110-049, 9113-057.
 pub async fn listed_in_connection(lab: &mut Lab) -> Findings {
-    // Neither end of the last two pairs has Connection.
+    // The other pairs have no Connection field at either end.
     let has_it =
         |pair: &Pair| pair.client == Version::Http1 || pair.upstream == UpstreamVersion::Http1;
     let mut findings = Findings::over(Pair::all().filter(has_it));
@@ -254,8 +254,8 @@ pub async fn listed_in_connection(lab: &mut Lab) -> Findings {
     findings
 }
 
-/// Sends fields behind the content. Those that frame, route, authenticate or name the client never arrive there, nor among the
-/// fields of the header section. Rules: 9110-031, 9110-032, 9110-034, 7239-011, 9112-061.
+/// Sends trailer fields. Those that frame, route, authenticate or name the client are forwarded neither as trailers nor in the
+/// header section. Rules: 9110-031, 9110-032, 9110-034, 7239-011, 9112-061.
 pub async fn trailers(lab: &mut Lab) -> Findings {
     const OF_REQUESTS: &[&str] = &[
         "authorization",
@@ -326,7 +326,7 @@ async fn trailer_of_request(lab: &mut Lab, pair: Pair, name: &str) -> Result<(),
         return Ok(());
     };
     if name == "transfer-encoding" && pair.client != Version::Http1 {
-        // Malformed (RFC 9113 §8.2.2), and cut where it shows.
+        // The message is malformed (RFC 9113 §8.2.2), so that the forwarded one is cut.
         return equal("complete", seen.is_complete(), false);
     }
     let text = seen.to_string();

@@ -8,18 +8,18 @@ use crate::seen::Seen;
 
 /// The content of [`FILE`].
 pub const CONTENT: &str = "0123456789";
-/// The time of [`FILE`].
+/// The modification time of [`FILE`].
 pub const MODIFIED: &str = "Tue, 15 Nov 1994 08:12:31 GMT";
-/// The time of [`FILE`] in seconds since 1970.
+/// The modification time of [`FILE`] in seconds since 1970.
 pub const MODIFIED_SECONDS: u64 = 784_887_151;
-/// A file with [`CONTENT`] and the time [`MODIFIED`].
+/// A file with [`CONTENT`], modified at [`MODIFIED`].
 pub const FILE: &str = "/a.txt";
 /// A file of 2000 bytes that compress well.
 pub const LARGE: &str = "/large.js";
-/// A file whose time lies a day ahead.
+/// A file whose modification time lies a day ahead.
 pub const FUTURE: &str = "/future.txt";
 
-/// What has to come back.
+/// The required response.
 struct Expected {
     statuses: &'static [u16],
     content: Option<&'static str>,
@@ -56,7 +56,7 @@ const UNSATISFIABLE: Expected = Expected {
     fields: &[("content-range", "bytes */10")],
 };
 
-/// Asks for ranges. Rules: 9110-139 to 9110-149, 9110-151, 9110-153, 9110-021.
+/// Requests ranges. Rules: 9110-139 to 9110-149, 9110-151, 9110-153, 9110-021.
 pub async fn ranges(gateway: &Gateway) -> Findings {
     let get = |range: &str| Request::new("GET", FILE).with("range", range);
     let cases = vec![
@@ -107,7 +107,7 @@ pub async fn ranges(gateway: &Gateway) -> Findings {
     run(gateway, cases).await
 }
 
-/// Asks under conditions. Rules: 9110-127 to 9110-134, 9110-136, 9110-138, 9110-148, 9110-171.
+/// Sends conditional requests. Rules: 9110-127 to 9110-134, 9110-136, 9110-138, 9110-148, 9110-171.
 #[expect(clippy::too_many_lines, reason = "a table")]
 pub async fn conditions(gateway: &Gateway) -> Findings {
     let get = || Request::new("GET", FILE);
@@ -314,7 +314,7 @@ fn check(expected: &Expected, seen: &Seen) -> Result<(), String> {
     Ok(())
 }
 
-/// Compares HEAD with GET, and looks at codings and times. Rules: 9110-078, 9110-089, 9110-090, 9110-122 to 9110-126.
+/// Compares HEAD with GET, and checks content codings and times. Rules: 9110-078, 9110-089, 9110-090, 9110-122 to 9110-126.
 pub async fn representations(gateway: &Gateway) -> Findings {
     let mut findings = Findings::over(Version::ALL);
     for version in Version::ALL {

@@ -1,4 +1,4 @@
-//! What the gateway says of itself and of the client.
+//! Fields in which the gateway names itself and the client.
 
 use crate::lab::{Answered, Findings, Lab, Pair, equal};
 use crate::message::{Request, Response, Version};

@@ -1,11 +1,11 @@
-//! One request over three versions is one request.
+//! Requests and responses that are the same over all versions.
 
 use crate::lab::{Findings, Lab, Pair, is_of_the_gateway};
 use crate::message::{Content, Request, Response, Version};
 use crate::seen::{Framing, Seen};
 use crate::upstream::{Script, UpstreamVersion, When};
 
-/// Sends each request over every version. What arrives and what is answered must be the same, and nothing else is expected.
+/// Sends each request over every version, and compares the forwarded requests and the responses with those of HTTP/1.1.
 /// Rules: 9110-003, 9110-013, 9110-020, 9110-038, 9110-056, 9110-157, 9113-051, 9113-059, 9113-071.
 pub async fn same_over_all_versions(lab: &mut Lab) -> Findings {
     let mut findings = Findings::over(Pair::all());
@@ -38,7 +38,7 @@ pub async fn same_over_all_versions(lab: &mut Lab) -> Findings {
     findings
 }
 
-/// Spells what the versions spell in different ways: cookies are one line in HTTP/1.1, and may be several otherwise.
+/// Returns the request for a version: cookies are one field line in HTTP/1.1, and may be several in the other versions.
 fn spelled(request: &Request, version: Version) -> Request {
     let mut spelled = request.clone();
     if version == Version::Http1 {
@@ -57,7 +57,7 @@ fn spelled(request: &Request, version: Version) -> Request {
     spelled
 }
 
-/// Returns the text of a message without what may differ: the fields of the gateway, and empty content that is told.
+/// Returns the text of a message without parts that may differ: the fields of the gateway, and the length of empty content.
 fn plain(seen: &Seen, _version: Version) -> String {
     let mut seen = seen.clone().without(is_of_the_gateway);
     if seen.content.is_empty() {

@@ -6,7 +6,7 @@ use crate::lab::{Findings, Lab, Pair};
 use crate::message::{Request, Response, Version};
 use crate::upstream::{Script, UpstreamVersion};
 
-/// What came of a byte.
+/// The outcome of a request with a swept byte.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Outcome {
     Unchanged,
@@ -38,9 +38,9 @@ const PLACES: [Place; 7] = [
     Place::ValueEnd,
 ];
 
-/// Sends each kind of byte in method, path, query, name and value. A request passes, perhaps with a byte of its target
-/// percent-encoded, or is refused, and the versions agree, except where their syntax differs. Rules: 9110-017 to 9110-020,
-/// 9110-022, 9112-011, 9112-026, 9113-052 to 9113-054, 9113-074, 9113-091, 9112-083.
+/// Sends each kind of byte in method, path, query, name and value. A request is forwarded, perhaps with a byte of its target
+/// percent-encoded, or refused, alike in all versions unless their syntax differs. Rules: 9110-017 to 9110-020, 9110-022,
+/// 9112-011, 9112-026, 9113-052 to 9113-054, 9113-074, 9113-091, 9112-083.
 pub async fn bytes(lab: &mut Lab) -> Findings {
     let swept: Vec<u8> = (0..=0x2f)
         .chain(*b"0:;<=>?@AZ[\\]^_`az{|}~")

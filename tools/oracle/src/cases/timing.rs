@@ -1,4 +1,4 @@
-//! Answers early, twice and never.
+//! Early, repeated and missing responses.
 
 use crate::client::Client;
 use crate::lab::{Findings, Lab, Pair, equal};
@@ -7,7 +7,7 @@ use crate::upstream::{Script, UpstreamVersion, When};
 use crate::wire::Step;
 use crate::{h1, h2, h3};
 
-/// Answers while the client still sends. The client gets the whole answer. Rules: 9113-043, 9113-044, 9112-068.
+/// Responds while the client still sends content. The client receives the whole response. Rules: 9113-043, 9113-044, 9112-068.
 pub async fn answers_before_the_end(lab: &mut Lab) -> Findings {
     let mut findings = Findings::over(Pair::all());
     for pair in Pair::all() {
@@ -38,7 +38,7 @@ pub async fn answers_before_the_end(lab: &mut Lab) -> Findings {
     findings
 }
 
-/// Sends all but the last piece of the content, and reads the answer.
+/// Sends all but the last piece of the content, and reads the response.
 async fn begin(client: &mut Client, request: &Request) -> crate::Seen {
     match client {
         Client::Http1(wire) => {
@@ -68,9 +68,9 @@ async fn begin(client: &mut Client, request: &Request) -> crate::Seen {
     }
 }
 
-/// Answers twice. The second answer is nobody's. Rules: 9112-051, 9112-084.
+/// Responds twice to one request. No request receives the second response. Rules: 9112-051, 9112-084.
 pub async fn answers_twice(lab: &mut Lab) -> Findings {
-    // A stream of HTTP/2 that has ended takes no second answer.
+    // A stream of HTTP/2 has one final response.
     let pairs = || Pair::all().filter(|pair| pair.upstream == UpstreamVersion::Http1);
     let mut findings = Findings::over(pairs());
     for pair in pairs() {
@@ -101,8 +101,8 @@ pub async fn answers_twice(lab: &mut Lab) -> Findings {
     findings
 }
 
-/// Answers with what is no answer. The client gets 502, or 504 for silence. Rules: 9110-179, 9110-180, 9112-033, 9112-043,
-/// 9112-050, 9113-049, 9110-069, 9110-075.
+/// Sends bytes or frames that are no valid response, or nothing. The client receives 502 or 504. Rules: 9110-179, 9110-180,
+/// 9112-033, 9112-043, 9112-050, 9113-049, 9110-069, 9110-075.
 #[expect(clippy::too_many_lines, reason = "a table")]
 pub async fn answers_that_never_come(lab: &mut Lab) -> Findings {
     const RAW: &[(&str, &[u8])] = &[

@@ -44,17 +44,17 @@ fn targets_arrive_byte_for_byte_or_not_at_all() {
 }
 
 #[test]
-fn request_fields_pass_or_are_gone() {
+fn request_fields_pass_or_are_removed() {
     run(cases::request_fields);
 }
 
 #[test]
-fn response_fields_pass_or_are_gone() {
+fn response_fields_pass_or_are_removed() {
     run(cases::response_fields);
 }
 
 #[test]
-fn fields_that_connection_lists_are_gone() {
+fn fields_that_connection_lists_are_removed() {
     run(cases::listed_in_connection);
 }
 
@@ -69,7 +69,7 @@ fn one_request_is_the_same_over_all_versions() {
 }
 
 #[test]
-fn statuses_pass_unless_there_are_none_such() {
+fn statuses_pass_unless_they_do_not_exist() {
     run(cases::statuses);
 }
 
@@ -114,11 +114,11 @@ fn answers_before_the_end_of_the_content_arrive() {
 }
 
 #[test]
-fn second_answers_are_nobodys() {
+fn second_responses_reach_no_request() {
     run(cases::answers_twice);
 }
 
 #[test]
-fn what_is_no_answer_becomes_an_error() {
+fn invalid_responses_become_errors() {
     run(cases::answers_that_never_come);
 }

@@ -130,7 +130,7 @@ fn insert_first(headers: &mut HeaderMap, name: HeaderName, value: HeaderValue) {
     }
 }
 
-/// Checks what a response must have before it is forwarded.
+/// Checks that a response may be forwarded.
 pub(super) fn check_response(status: StatusCode, headers: &HeaderMap) -> Result<(), Failure> {
     if status.as_u16() > 599 {
         let reason = format!("the status code {} is above 599", status.as_u16());

@@ -16,7 +16,7 @@ use super::failure::find;
 use super::report::Reporter;
 use crate::body::{Body, BoxError, boxed};
 
-/// Measures how long the upstream server has been expected to act, from the request to its response.
+/// Measures the time for which the upstream server was expected to act, from the request to its response.
 #[derive(Debug)]
 pub(super) struct ServerTimer {
     began: Instant,

@@ -205,7 +205,7 @@ pub(super) enum Content<C: Dial> {
 }
 
 impl<C: Dial> Content<C> {
-    /// Takes what a tunnel must keep while it uses the connection.
+    /// Takes the lease that a tunnel must keep while it uses the connection.
     pub(super) fn into_lease(self) -> Option<Lease<C>> {
         match self {
             Self::Http1(content) => content.into_lease(),

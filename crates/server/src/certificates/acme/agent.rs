@@ -38,7 +38,7 @@ pub(crate) struct Agent {
     notices: Vec<String>,
 }
 
-/// What the agent does next, and when. The times are those of the wall clock, which may jump.
+/// The next action of the agent and its time, by the wall clock, which may jump.
 struct Plan {
     /// From when on a new certificate is wanted.
     due: SystemTime,

@@ -11,11 +11,11 @@ use super::transfer::TransferError;
 pub(super) struct Failure {
     pub(super) kind: Kind,
     reason: String,
-    /// What the operator can do about it.
+    /// Advice for the operator.
     remedy: Option<&'static str>,
 }
 
-/// How soon another attempt makes sense.
+/// The kind of a failure, which determines the time of the next attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     /// The ACME server was not reached or has a fault of its own, or this machine could not do its part. Authorities
@@ -85,7 +85,7 @@ impl Failure {
 /// The longest explanation of an ACME server that is repeated, in characters (limit K408).
 const MAX_REASON: usize = 1000;
 
-/// Returns what an operator can do about a problem with this name (RFC 8555 §6.7).
+/// Returns advice for an operator about a problem with this name (RFC 8555 §6.7).
 fn remedy(name: &str) -> Option<&'static str> {
     match name {
         "connection" | "tls" => Some(

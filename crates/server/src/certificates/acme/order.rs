@@ -14,7 +14,7 @@ use super::answers::{Answer, Answers};
 use super::failure::{Failure, Kind};
 use super::hook::{DnsChange, DnsHook, DnsRecord};
 
-/// How control of the names is proven.
+/// The method by which control of the names is proven (RFC 8555 §8).
 #[derive(Clone, Debug)]
 pub(super) enum Method {
     TlsAlpn01,
@@ -81,7 +81,7 @@ pub(super) struct Prover {
     pub(super) answers: Arc<Answers>,
 }
 
-/// What was placed for the challenges of an order.
+/// The answers to the challenges of an order.
 #[derive(Default)]
 struct Placed {
     /// Removed when this is dropped.
@@ -90,8 +90,8 @@ struct Placed {
 }
 
 impl Prover {
-    /// Obtains a certificate. DNS records are removed again, whatever the result. `notices` receives what failed
-    /// without harm to the order.
+    /// Obtains a certificate. DNS records are removed again, also after a failure. `notices` receives failures that do not
+    /// affect the order.
     pub(super) async fn obtain(
         &self,
         account: &Account,
@@ -137,7 +137,7 @@ impl Prover {
                 challenge.set_ready().await?;
             }
         }
-        match order.poll_ready(&POLLS).await {
+        match in_time(order.poll_ready(&POLLS)).await {
             Ok(OrderStatus::Ready) => Ok(()),
             Ok(_) => Err(refusal(order).await.unwrap_or_else(|| {
                 Failure::new(
@@ -238,11 +238,18 @@ async fn issue(order: &mut Order, identifiers: &[Identifier]) -> Result<Issued, 
     let key = KeyPair::generate().map_err(Failure::local)?;
     let request = params.serialize_request(&key).map_err(Failure::local)?;
     order.finalize_csr(request.der()).await?;
-    let chain = order.poll_certificate(&POLLS).await?;
+    let chain = in_time(order.poll_certificate(&POLLS)).await?;
     Ok(Issued {
         chain,
         key: key.serialize_pem(),
     })
+}
+
+/// Waits for a state of an order, at most for [`ORDER_TIMEOUT`]. The library checks the time only between its
+/// questions, one of which may take long.
+async fn in_time<T>(polls: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    let limited = tokio::time::timeout(ORDER_TIMEOUT, polls);
+    limited.await.unwrap_or(Err(Error::Timeout(None)))
 }
 
 /// Returns the reason for which a name could not be validated.
@@ -277,3 +284,23 @@ const POLLS: RetryPolicy = RetryPolicy::new()
     .backoff(1.5)
     .timeout(ORDER_TIMEOUT);
 const ORDER_TIMEOUT: Duration = Duration::from_secs(180);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Limit K406.
+    #[tokio::test(start_paused = true)]
+    async fn orders_fail_when_their_time_is_over() {
+        let state = |seconds| async move {
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            Ok(OrderStatus::Ready)
+        };
+        let begun = tokio::time::Instant::now();
+        let ready = in_time(state(179)).await;
+        assert!(matches!(ready, Ok(OrderStatus::Ready)), "{ready:?}");
+        let late = in_time(state(181)).await;
+        assert!(matches!(late, Err(Error::Timeout(None))), "{late:?}");
+        assert_eq!(begun.elapsed(), Duration::from_secs(179) + ORDER_TIMEOUT);
+    }
+}

@@ -1,4 +1,4 @@
-//! What an ACME client obtains, and how.
+//! Settings of an ACME client.
 
 use std::fmt;
 use std::net::IpAddr;

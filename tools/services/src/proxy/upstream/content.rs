@@ -1,4 +1,4 @@
-//! The content of a response, with the lease of what it arrives on. The lease is dropped at the end of the content.
+//! The content of a response, with the lease of its connection or stream. The lease is dropped at the end of the content.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};

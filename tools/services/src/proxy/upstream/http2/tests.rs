@@ -9,6 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use super::*;
 use crate::body::boxed;
@@ -146,17 +147,31 @@ fn pool(server: SocketAddr, most: usize) -> Pool {
     Arc::new(Http2::new(dialer, admission, wait))
 }
 
-async fn send(
-    pool: &Pool,
-    method: Method,
-    body: Body,
-) -> Result<Response<Http2Content<StreamLease<HttpConnector>>>, Failure> {
+type Sent = Result<Response<Http2Content<StreamLease<HttpConnector>>>, Failure>;
+
+async fn send(pool: &Pool, method: Method, body: Body) -> Sent {
     let request = Request::builder().method(method).uri("http://a.test/");
     let request = request.body(body).expect("a request");
     let permit = pool.admission.admit(None).await?;
     let mut facts = UpstreamFacts::default();
     let sent = pool.send(request, permit, None, &mut facts);
     within(sent).await
+}
+
+/// Sends a request in a task of its own, and waits until it has a stream of the first connection.
+async fn begin(pool: &Pool) -> JoinHandle<Sent> {
+    let sending = {
+        let pool = pool.clone();
+        tokio::spawn(async move { send(&pool, Method::GET, Body::empty()).await })
+    };
+    let has_stream = || {
+        let table = pool.table.lock();
+        table.connections.first().is_some_and(|it| it.in_use > 0)
+    };
+    while !has_stream() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    sending
 }
 
 async fn within<T>(work: impl Future<Output = T>) -> T {
@@ -223,6 +238,39 @@ async fn further_connections_are_opened_up_to_the_maximum_when_streams_run_out()
     }
 }
 
+/// RFC 9113 §5.1.1.
+#[tokio::test]
+async fn connection_without_further_stream_ids_is_replaced() {
+    const LAST: u32 = (1 << 31) - 1;
+    let (arrived, mut streams) = mpsc::unbounded_channel();
+    let address = server(move |mut peer| {
+        let arrived = arrived.clone();
+        async move {
+            peer.settings(10).await;
+            while let Some((stream, _)) = peer.request().await {
+                let _ = arrived.send((peer.number, stream));
+                peer.respond(stream).await;
+            }
+        }
+    });
+    let pool = pool(address.await, 2);
+    let (io, facts) = pool.dialer.dial().await.expect("a server");
+    let mut builder = Builder::new();
+    builder.initial_stream_id(LAST).initial_max_send_streams(10);
+    let (sender, connection) = builder.handshake(io).await.expect("the preface is sent");
+    pool.table.lock().opening = 1;
+    pool.add((sender, connection, facts));
+    for _ in 0..3 {
+        let response = send(&pool, Method::POST, Body::empty()).await;
+        assert_eq!(response.expect("a response").status(), 200);
+    }
+    let mut seen = Vec::new();
+    while let Ok(stream) = streams.try_recv() {
+        seen.push(stream);
+    }
+    assert_eq!(seen, [(0, LAST), (1, 1), (1, 3)]);
+}
+
 /// RFC 9113 §8.7.
 #[tokio::test]
 async fn refused_request_is_repeated_with_its_content() {
@@ -265,19 +313,7 @@ async fn request_above_goaway_is_repeated_on_another_connection() {
         peer.request().await;
     });
     let pool = pool(address.await, 2);
-    let first = {
-        let pool = pool.clone();
-        tokio::spawn(async move { send(&pool, Method::GET, Body::empty()).await })
-    };
-    while pool
-        .table
-        .lock()
-        .connections
-        .first()
-        .is_none_or(|it| it.in_use == 0)
-    {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    let first = begin(&pool).await;
     let second = send(&pool, Method::POST, Body::full("content")).await;
     assert_eq!(second.expect("a response").status(), 200);
     let first = first.await.expect("no panic");
@@ -492,19 +528,7 @@ async fn requests_that_leave_while_they_wait_hold_nothing() {
     });
     let pool = pool(address.await, 1);
     pool.admission.set_capacity(1000);
-    let first = {
-        let pool = pool.clone();
-        tokio::spawn(async move { send(&pool, Method::GET, Body::empty()).await })
-    };
-    while pool
-        .table
-        .lock()
-        .connections
-        .first()
-        .is_none_or(|it| it.in_use == 0)
-    {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    let first = begin(&pool).await;
     for _ in 0..500 {
         let request = send(&pool, Method::GET, Body::empty());
         let left = tokio::time::timeout(Duration::ZERO, request).await;

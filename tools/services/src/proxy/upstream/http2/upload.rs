@@ -79,7 +79,8 @@ impl Upload {
         }
     }
 
-    /// Sends what the server has granted credit for. Ready when all is sent, or when the server wants no more.
+    /// Sends as much content as the credit of the server permits. Ready when all content is sent, or when the server needs no
+    /// more.
     ///
     /// # Errors
     /// The cause if the content cannot be received.
