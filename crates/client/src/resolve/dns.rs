@@ -67,7 +67,8 @@ impl DnsResolver {
     /// # Errors
     /// Returns an error if `url` is no https URL.
     pub fn over_https(client: Client, url: &str) -> io::Result<Self> {
-        Ok(Self(Servers::Https(OverHttps::new(client, url)?.into())))
+        let server = OverHttps::new(client, url, TIMEOUT)?;
+        Ok(Self(Servers::Https(server.into())))
     }
 
     fn build(config: ResolverConfig, mut options: ResolverOpts) -> io::Result<Self> {
@@ -240,5 +241,4 @@ impl From<hickory_resolver::proto::ProtoError> for Cause {
 const MAX_ALIASES: usize = 4;
 /// Largest number of services per origin. Real origins have one to three.
 const MAX_SERVICES: usize = 8;
-/// The longest time of a query.
-pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);

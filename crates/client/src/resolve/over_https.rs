@@ -1,6 +1,7 @@
 //! DNS queries over HTTPS (RFC 8484).
 
 use std::io;
+use std::time::Duration;
 
 use bytes::Bytes;
 use hickory_resolver::proto::op::{Message, Query, ResponseCode};
@@ -16,10 +17,12 @@ use super::super::Client;
 pub(super) struct OverHttps {
     client: Client,
     uri: Uri,
+    /// The longest time of a query.
+    limit: Duration,
 }
 
 impl OverHttps {
-    pub(super) fn new(client: Client, url: &str) -> io::Result<Self> {
+    pub(super) fn new(client: Client, url: &str, limit: Duration) -> io::Result<Self> {
         let wrong = |why: String| {
             let text = format!("'{url}' is not the URL of a DNS server: {why}");
             io::Error::new(io::ErrorKind::InvalidInput, text)
@@ -29,7 +32,7 @@ impl OverHttps {
         if uri.scheme_str() != Some("https") {
             return Err(wrong("it does not begin with https://".to_owned()));
         }
-        Ok(Self { client, uri })
+        Ok(Self { client, uri, limit })
     }
 
     /// Returns the records of a name; none if it has none of this type.
@@ -77,7 +80,7 @@ impl OverHttps {
             let body = body.map_err(|error| failed(error.to_string()))?;
             Ok(body.to_bytes())
         };
-        let limited = tokio::time::timeout(super::dns::TIMEOUT, exchange).await;
+        let limited = tokio::time::timeout(self.limit, exchange).await;
         limited.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 }
