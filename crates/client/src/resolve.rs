@@ -2,6 +2,8 @@
 
 #[cfg(feature = "dns")]
 mod dns;
+#[cfg(feature = "dns")]
+mod over_https;
 mod service;
 mod system;
 

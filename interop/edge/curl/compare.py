@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares the requests of `courser get` with those of curl, byte by byte.
 
-    compare.py [--courser PROGRAM] [--curl PROGRAM] [--only TEXT] [-v]
+    compare.py [--courser PROGRAM] [--curl PROGRAM]... [--only TEXT] [-v]
 
 A scripted server on loopback records what each program sends over HTTP/1.1 without TLS, answers from a
 table, and records the next request. Each line of `cases.txt` is a command line; `{url}` is the server,
@@ -15,8 +15,12 @@ changes, which the comparison prints as one line at its start:
 - `content-length: 0` of POST, PUT and PATCH without content (RFC 9110 8.6), which curl does not send, is
   left out.
 
-A line that begins with `! REASON:` differs on purpose. Ends with 1 if another case differs, if standard output differs, or if
-the exit codes differ.
+The lines of `failures.txt` meet the servers of faulty.py. Of them, output, files, exit codes and the codes in
+messages are compared, but not requests.
+
+Several versions of curl may be given; a case is alike if it is so with one of them. A line that begins with
+`! REASON:` differs on purpose from all of them, and one that begins with `~ REASON:` from some. Ends with 1 if
+another case differs.
 """
 
 import argparse
@@ -29,7 +33,10 @@ import subprocess
 import sys
 import tempfile
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+import faulty
 
 HERE = Path(__file__).parent
 CHANGES = "names in lower case, fields in any order, User-Agent and boundaries replaced, content-length: 0 left out"
@@ -164,6 +171,7 @@ def files(folder):
     (folder / "second.bin").write_bytes(bytes(range(32, 64)))
     (folder / "fields").write_text("X-One: 1\nX-Two: 2\n")
     (folder / "part").write_bytes(b"01234")
+    (folder / "large").write_bytes(b"y" * (1024 * 1024 + 1))
     (folder / "etag").write_text('"v1"\n')
     (folder / "netrc").write_text("machine 127.0.0.1 login me password secret\n")
     (folder / "config").write_text('# flags\nheader = "X-Config: yes"\ndata = "from=config"\n')
@@ -171,76 +179,138 @@ def files(folder):
 
 
 def run(program, line, folder):
-    """Runs a command line. Returns its requests, output and exit code."""
+    """Runs a command line. Returns its requests, output, exit code and so on."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     files(folder)
     for server in SERVERS:
         server.requests.clear()
+    done, written = execute(program, placed(line, folder), folder)
+    requests = [request for server in SERVERS for request in server.requests]
+    return normalized(requests), *outcome(done), written
+
+
+def placed(line, folder):
+    """Returns a command line of cases.txt with the names of the servers and the folder."""
     url, other = (f"http://127.0.0.1:{server.port}" for server in SERVERS)
     line = line.replace("{url}", url).replace("{other}", other).replace("{dir}", str(folder))
-    line = line.replace("{port}", str(SERVERS[0].port))
+    return line.replace("{port}", str(SERVERS[0].port))
+
+
+def execute(program, line, folder):
+    """Runs a command line in a folder. Returns the process and the files that it has written."""
     line, _, given = line.partition(" <<< ")
+    command = line.removeprefix("sh: ")
+    words = [*program, *shlex.split(line)] if command == line else ["bash", "-c", command]
     environment = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
     done = subprocess.run(
-        [*program, *shlex.split(line)],
+        words,
         input=given.encode(),
         capture_output=True,
         timeout=60,
         cwd=folder,
-        env=environment | {"HOME": str(folder)},
+        env=environment | {"HOME": str(folder), "CURL": shlex.join(program)},
     )
-    requests = [request for server in SERVERS for request in server.requests]
     written = {
         path.name: path.read_bytes()
         for path in sorted(folder.iterdir())
-        if path.is_file() and path.name not in ("jar", "data.txt", "second.bin")
+        if path.is_file() and path.name not in ("jar", "data.txt", "second.bin", "large")
     }
-    return normalized(requests), done.stdout, done.returncode, written, done.stderr
+    return done, written
+
+
+def outcome(done):
+    """Returns the output, the exit code, and the code in the last message.
+
+    curl has no code in messages about its command line.
+    """
+    codes = re.findall(rb"^(?:curl|courser): \((\d+)\)", done.stderr, re.M)
+    is_usage = done.returncode in (2, 26)
+    return done.stdout, done.returncode, codes[-1] if codes and not is_usage else b""
+
+
+def run_failure(program, line, ports, keys):
+    """Runs a command line of failures.txt. Returns the same as `run`."""
+    with tempfile.TemporaryDirectory() as folder:
+        folder = Path(folder)
+        (folder / "part").write_bytes(b"01234")
+        for name, port in ports.items():
+            line = line.replace(f"{{{name}}}", f"127.0.0.1:{port}")
+        done, written = execute(program, line.replace("{keys}", str(keys)), folder)
+    return "", *outcome(done), written
+
+
+def cases(file, only):
+    """Returns the lines of a file, each with its mark and its reason."""
+    for line in (HERE / file).read_text().splitlines():
+        line = line.strip()
+        if not line or line.startswith("#") or only not in line:
+            continue
+        mark, reason = "", ""
+        if line[:2] in ("! ", "~ "):
+            mark = line[0]
+            reason, line = line[2:].split(": ", 1)
+        yield mark, reason, line
+
+
+class Tally:
+    """Counts cases, and prints those that differ."""
+
+    def __init__(self):
+        self.same = self.expected = self.differ = 0
+
+    def add(self, case, theirs, own):
+        mark, reason, line = case
+        is_same = own in theirs
+        if is_same and mark == "!":
+            print(f"SAME although it should differ ({reason}): {line}")
+            self.differ += 1
+        elif is_same:
+            self.same += 1
+        elif mark == "!" or (mark == "~" and len(theirs) == 1):
+            self.expected += 1
+        else:
+            self.differ += 1
+            print(f"DIFFERS: {line}")
+            names = ("requests", "output", "exit code", "code in the message", "files")
+            for name, *values in zip(names, own, *theirs):
+                if any(value != values[0] for value in values[1:]):
+                    print(f"  {name} of courser: {values[0]!r:.2000}")
+                    for value in values[1:]:
+                        print(f"  {name} of curl:    {value!r:.2000}")
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--courser", default="courser")
-    parser.add_argument("--curl", default="curl")
+    parser.add_argument("--curl", action="append", default=[])
     parser.add_argument("--only", default="")
-    parser.add_argument("-v", action="store_true")
     arguments = parser.parse_args()
     for _ in range(2):
         SERVERS.append(Server())
         SERVERS[-1].start()
     print(f"left out of the comparison: {CHANGES}")
-    lines = [line.strip() for line in (HERE / "cases.txt").read_text().splitlines()]
-    cases = [line for line in lines if line and not line.startswith("#") and arguments.only in line]
-    same, differ, expected = 0, 0, 0
+    curls = [[curl] for curl in arguments.curl or ["curl"]]
+    own = [arguments.courser, "get"]
+    tally = Tally()
     with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary) / "files"
-        for case in cases:
-            reason, line = None, case
-            if case.startswith("! "):
-                reason, line = case[2:].split(": ", 1)
-            curl = run([arguments.curl], line, folder)
-            ours = run([arguments.courser, "get"], line, folder)
-            if curl[:4] == ours[:4]:
-                same += 1
-                if reason:
-                    print(f"SAME although it should differ ({reason}): {line}")
-                    differ += 1
-                continue
-            if reason:
-                expected += 1
-                continue
-            differ += 1
-            print(f"DIFFERS: {line}")
-            for name, (theirs, own) in zip(
-                ("requests", "output", "exit code", "files"), zip(curl, ours)
-            ):
-                if theirs != own:
-                    print(f"  {name} of curl:    {theirs!r}\n  {name} of courser: {own!r}")
-            if arguments.v or ours[2] != curl[2]:
-                print(f"  messages: {ours[4]!r}")
-    print(f"{same} alike, {expected} differ for a reason, {differ} differ")
-    sys.exit(1 if differ else 0)
+        folder, keys = Path(temporary) / "files", Path(temporary) / "keys"
+        for case in cases("cases.txt", arguments.only):
+            theirs = [run(curl, case[2], folder) for curl in curls]
+            tally.add(case, theirs, run(own, case[2], folder))
+        keys.mkdir()
+        ports = faulty.start(keys)
+        failures = list(cases("failures.txt", arguments.only))
+        with ThreadPoolExecutor(4) as pool:
+            runs = [
+                [pool.submit(run_failure, program, case[2], ports, keys) for program in [*curls, own]]
+                for case in failures
+            ]
+            for case, done in zip(failures, runs):
+                *theirs, ours = (future.result() for future in done)
+                tally.add(case, theirs, ours)
+    print(f"{tally.same} alike, {tally.expected} differ for a reason, {tally.differ} differ")
+    sys.exit(1 if tally.differ else 0)
 
 
 main()

@@ -13,13 +13,23 @@ use hickory_resolver::config::{
 };
 use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
-use hickory_resolver::proto::rr::{Name, RData, RecordType};
+use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
 
+use super::super::Client;
+use super::over_https::OverHttps;
 use super::{Resolve, Resolving, ServiceRecord};
 
 /// Queries DNS servers directly, for addresses and HTTPS records.
 #[derive(Clone)]
-pub struct DnsResolver(Arc<TokioResolver>);
+pub struct DnsResolver(Servers);
+
+/// The transport of queries.
+#[derive(Clone)]
+enum Servers {
+    /// UDP and TCP.
+    Plain(Arc<TokioResolver>),
+    Https(Arc<OverHttps>),
+}
 
 impl DnsResolver {
     /// Creates a resolver that queries these servers over UDP, and over TCP for long answers.
@@ -51,6 +61,16 @@ impl DnsResolver {
         Self::build(config, options)
     }
 
+    /// Creates a resolver that sends queries over HTTPS to a server with this URL (RFC 8484). `client` sends them,
+    /// and resolves the name of the server. Answers are not cached.
+    ///
+    /// # Errors
+    /// Returns an error if `url` is no https URL.
+    pub fn over_https(client: Client, url: &str) -> io::Result<Self> {
+        let server = OverHttps::new(client, url, TIMEOUT)?;
+        Ok(Self(Servers::Https(server.into())))
+    }
+
     fn build(config: ResolverConfig, mut options: ResolverOpts) -> io::Result<Self> {
         // Users do not wait longer for a page. Lost datagrams are repeated earlier.
         options.timeout = options.timeout.min(TIMEOUT);
@@ -59,21 +79,27 @@ impl DnsResolver {
             .with_options(options)
             .build()
             .map_err(other)?;
-        Ok(Self(Arc::new(resolver)))
+        Ok(Self(Servers::Plain(Arc::new(resolver))))
     }
 
-    /// Returns the addresses of one family. No records are not an error.
-    async fn family(&self, name: Name, kind: RecordType) -> io::Result<Vec<ScopedIp>> {
-        match self.0.lookup(name, kind).await {
-            Ok(answer) => Ok(answer
-                .answers()
-                .iter()
-                .filter_map(|record| record.data.ip_addr())
-                .map(ScopedIp::from)
-                .collect()),
+    /// Returns the records of a name. No records are not an error.
+    async fn records(&self, name: Name, kind: RecordType) -> io::Result<Vec<Record>> {
+        let resolver = match &self.0 {
+            Servers::Plain(resolver) => resolver,
+            Servers::Https(server) => return server.lookup(name, kind).await,
+        };
+        match resolver.lookup(name, kind).await {
+            Ok(answer) => Ok(answer.answers().to_vec()),
             Err(error) if error.is_no_records_found() => Ok(Vec::new()),
             Err(error) => Err(other(error)),
         }
+    }
+
+    /// Returns the addresses of one family.
+    async fn family(&self, name: Name, kind: RecordType) -> io::Result<Vec<ScopedIp>> {
+        let records = self.records(name, kind).await?.into_iter();
+        let addresses = records.filter_map(|record| record.data.ip_addr());
+        Ok(addresses.map(ScopedIp::from).collect())
     }
 
     /// Resolves both families concurrently. After the first answer, waits the resolution delay for the other one
@@ -124,18 +150,11 @@ impl DnsResolver {
         };
         for _ in 0..MAX_ALIASES {
             let query = Name::from_utf8(&name).map_err(other)?;
-            let answer = match self.0.lookup(query, RecordType::HTTPS).await {
-                Ok(answer) => answer,
-                Err(error) if error.is_no_records_found() => return Ok(Vec::new()),
-                Err(error) => return Err(other(error)),
-            };
-            let records = answer
-                .answers()
-                .iter()
-                .filter_map(|record| match &record.data {
-                    RData::HTTPS(record) => Some(&record.0),
-                    _ => None,
-                });
+            let answers = self.records(query, RecordType::HTTPS).await?;
+            let records = answers.iter().filter_map(|record| match &record.data {
+                RData::HTTPS(record) => Some(&record.0),
+                _ => None,
+            });
             let (aliases, services): (Vec<_>, Vec<_>) =
                 records.partition(|record| record.svc_priority == 0);
             // RFC 9460 §2.4.2: an alias refers to the records of its target.

@@ -8,7 +8,7 @@ use courser::QuicVersion;
 use courser_units::{parse_duration, parse_quantity};
 
 use super::content_flags::ContentFlags;
-use super::speed::{parse_rate, parse_speed};
+use super::speed::{parse_rate, parse_seconds, parse_speed};
 
 #[derive(Args, Debug, Clone, Default)]
 #[command(
@@ -63,9 +63,11 @@ pub(crate) struct RequestArguments {
     /// Escape names of --form with backslashes instead of percent signs
     #[arg(long)]
     pub(crate) form_escape: bool,
-    /// Upload a file with PUT; - for standard input
+    /// Upload a file with PUT; - for standard input; once per URL
+    ///
+    /// {a,b} and [1-9] expand to several files, each of which is sent to the URL.
     #[arg(short = 'T', long, value_name = "FILE")]
-    pub(crate) upload_file: Option<String>,
+    pub(crate) upload_file: Vec<String>,
     /// Append --data to the URL as its query and use GET
     #[arg(short = 'G', long)]
     pub(crate) get: bool,
@@ -232,6 +234,15 @@ pub(crate) struct OutputArguments {
     /// Print headers and connection details to standard error
     #[arg(short, long)]
     pub(crate) verbose: bool,
+    /// Write headers and content to a file in hexadecimal; - for standard output, % for standard error
+    ///
+    /// The bytes are those of HTTP messages before compression and encryption, in the notation of HTTP/1.1. Values
+    /// of credentials are left out. With this flag, --verbose has no effect.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<String>,
+    /// Like --trace, without hexadecimal digits
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace_ascii: Option<String>,
     /// Do not show progress or errors
     #[arg(short, long)]
     pub(crate) silent: bool,
@@ -351,6 +362,12 @@ pub(crate) struct ConnectionArguments {
         help_heading = "TLS"
     )]
     pub(crate) key: Option<PathBuf>,
+    /// Type of the client certificate: PEM
+    #[arg(long, value_name = "TYPE", help_heading = "TLS")]
+    pub(crate) cert_type: Option<String>,
+    /// Type of the private key: PEM
+    #[arg(long, value_name = "TYPE", help_heading = "TLS")]
+    pub(crate) key_type: Option<String>,
     /// Require TLS 1.3
     #[arg(long = "tlsv1.3", help_heading = "TLS")]
     pub(crate) tls13: bool,
@@ -404,7 +421,7 @@ pub(crate) struct ConnectionArguments {
     #[arg(long)]
     pub(crate) haproxy_protocol: bool,
     /// Time before and between probes of idle TCP connections
-    #[arg(long, value_name = "SECONDS", value_parser = parse_duration)]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub(crate) keepalive_time: Option<Duration>,
     /// Local port of TCP connections, or a range of them: 4000-4100
     #[arg(long, value_name = "PORTS")]
@@ -419,6 +436,16 @@ pub(crate) struct ConnectionArguments {
     )]
     #[arg(long, value_name = "ADDRESSES", value_delimiter = ',')]
     pub(crate) dns_servers: Vec<String>,
+    /// Resolve names with a DNS server over HTTPS (RFC 8484), such as https://dns.example/dns-query
+    ///
+    /// The name of that server is resolved by the system. It is connected to with the TLS flags, over HTTP/3 with
+    /// --http3.
+    #[cfg_attr(
+        not(feature = "dns"),
+        doc = "(not in this build: needs --features dns)"
+    )]
+    #[arg(long, value_name = "URL", conflicts_with = "dns_servers")]
+    pub(crate) doh_url: Option<String>,
     /// Use a proxy: [scheme://][user:password@]host[:port]
     ///
     /// Schemes: http, https, socks5h and socks4a (the proxy resolves names), socks5 and socks4
@@ -445,8 +472,14 @@ pub(crate) struct ConnectionArguments {
     #[arg(long, value_name = "HOSTS")]
     pub(crate) noproxy: Option<String>,
     /// Time limit for connecting
-    #[arg(long, value_name = "SECONDS", value_parser = parse_duration)]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub(crate) connect_timeout: Option<Duration>,
+    /// Time to wait for 100 (Continue) before content is sent [default: 1]
+    ///
+    /// Requests with the field "Expect: 100-continue" wait, except over HTTP/2. Over HTTP/1.1 it is added to
+    /// requests whose content has more than 1 MiB or an unknown length, unless --header "Expect:" removes it.
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    pub(crate) expect100_timeout: Option<Duration>,
     /// Head start of HTTP/3 over TCP and of each address over the next
     #[arg(long, value_name = "MS", default_value_t = 250)]
     pub(crate) happy_eyeballs_timeout_ms: u64,
@@ -465,7 +498,7 @@ pub(crate) enum EarlyDataUse {
 #[command(next_help_heading = "Transfer")]
 pub(crate) struct TransferArguments {
     /// Time limit for each transfer
-    #[arg(short, long, value_name = "SECONDS", value_parser = parse_duration)]
+    #[arg(short, long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub(crate) max_time: Option<Duration>,
     /// Resume at this byte offset; - for the size of the output file
     #[arg(short = 'C', long, value_name = "OFFSET")]
@@ -496,10 +529,10 @@ pub(crate) struct TransferArguments {
     ///
     /// The default is the server's Retry-After, or 1 second, doubled with each retry up to 10
     /// minutes.
-    #[arg(long, value_name = "SECONDS", value_parser = parse_duration)]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub(crate) retry_delay: Option<Duration>,
     /// Stop retrying after this time
-    #[arg(long, value_name = "SECONDS", value_parser = parse_duration)]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub(crate) retry_max_time: Option<Duration>,
     /// Retry when the connection is refused
     #[arg(long)]

@@ -1,11 +1,13 @@
 //! The content of requests: bytes, files or standard input.
 
 use std::io::Read as _;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use bytes::Bytes;
 use futures_util::stream::try_unfold;
-use http_body::{Body as _, Frame};
+use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use tokio::io::AsyncReadExt as _;
@@ -48,7 +50,7 @@ impl Content {
                     .await
                     .map_err(|error| unreadable(path, &error))?;
                 // Sends no more than the announced length, even if the file grows.
-                Ok(stream(file.take(*len)))
+                Ok(sized(stream(file.take(*len)), Some(*len)))
             }
             Self::Stdin => Ok(stream(tokio::io::stdin())),
         }
@@ -92,19 +94,20 @@ pub(super) fn unreadable(path: &str, error: &std::io::Error) -> Failed {
     Failed::new(READ_ERROR, format!("cannot read {path}: {error}"))
 }
 
-/// Calls `on_bytes` with the size of each frame of a body that is sent, and limits its rate.
+/// Calls `on_data` with the data of each frame of a body that is sent, and limits its rate.
 pub(super) fn watched(
     body: RequestBody,
     rate: Option<u64>,
-    on_bytes: impl Fn(u64) + Send + Sync + 'static,
+    on_data: impl Fn(&[u8]) + Send + Sync + 'static,
 ) -> RequestBody {
     let count = move |frame: Frame<Bytes>| {
-        on_bytes(frame.data_ref().map_or(0, Bytes::len) as u64);
+        on_data(frame.data_ref().map_or(&[], |data| data));
         frame
     };
+    let length = body.size_hint().exact();
     let body = body.map_frame(count);
     let Some(rate) = rate.filter(|_| !body.is_end_stream()) else {
-        return body.boxed_unsync();
+        return sized(body.boxed_unsync(), length);
     };
     let pace = Pace::new(rate, Instant::now());
     let frames = try_unfold((body, pace), |(mut body, mut pace)| async move {
@@ -115,7 +118,47 @@ pub(super) fn watched(
         tokio::time::sleep(pace.on_bytes(len, Instant::now())).await;
         Ok(Some((frame, (body, pace))))
     });
-    StreamBody::new(Box::pin(frames)).boxed_unsync()
+    sized(StreamBody::new(Box::pin(frames)).boxed_unsync(), length)
+}
+
+/// Returns a body that reports its length, if that is known.
+fn sized(body: RequestBody, length: Option<u64>) -> RequestBody {
+    match length {
+        Some(left) => Sized { body, left }.boxed_unsync(),
+        None => body,
+    }
+}
+
+/// A body whose length is known.
+struct Sized {
+    body: RequestBody,
+    /// The number of bytes that have not been returned.
+    left: u64,
+}
+
+impl http_body::Body for Sized {
+    type Data = Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<std::io::Result<Frame<Bytes>>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        if let Some(Ok(frame)) = &frame {
+            let sent = frame.data_ref().map_or(0, Bytes::len) as u64;
+            self.left = self.left.saturating_sub(sent);
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left)
+    }
 }
 
 fn stream(source: impl tokio::io::AsyncRead + Send + Unpin + 'static) -> RequestBody {

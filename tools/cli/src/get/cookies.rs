@@ -15,7 +15,8 @@ use url::Url;
 
 use self::jar::Jar;
 use super::plan::{CookiePlan, Verbosity};
-use super::{content, date, verbose};
+use super::verbose::Details;
+use super::{content, date};
 
 /// The cookies of all transfers, if the cookie engine is on.
 #[derive(Debug)]
@@ -24,17 +25,19 @@ pub(crate) struct Cookies {
     /// The file of `--cookie-jar`.
     jar: Option<String>,
     verbosity: Verbosity,
+    details: Details,
 }
 
 impl Cookies {
     /// Reads the files of `--cookie`. As with curl, a file that cannot be read is reported and counts as empty,
     /// because it does not exist before the first run.
-    pub(crate) fn load(plan: &CookiePlan, verbosity: Verbosity) -> Self {
+    pub(crate) fn load(plan: &CookiePlan, verbosity: Verbosity, details: Details) -> Self {
         let keeps = !plan.files.is_empty() || plan.jar.is_some();
         let cookies = Self {
             known: keeps.then(Mutex::default),
             jar: plan.jar.clone(),
             verbosity,
+            details,
         };
         for name in plan.files.iter().filter(|name| !name.is_empty()) {
             cookies.load_file(name, plan.drops_sessions);
@@ -120,8 +123,8 @@ impl Cookies {
     }
 
     fn note(&self, text: impl FnOnce() -> String) {
-        if self.verbosity.shows_details {
-            verbose::note(&text());
+        if !self.details.are_hidden() {
+            self.details.note(&text());
         }
     }
 

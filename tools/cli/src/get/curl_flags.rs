@@ -35,8 +35,8 @@ pub(super) fn refusal(name: &str) -> Option<String> {
 const IGNORED: &[&str] = &[
     "alpn",
     "append",
-    "expect100-timeout",
     "basic",
+    "pass",
     "buffer",
     "ca-native",
     "compressed-ssh",
@@ -72,7 +72,7 @@ const IGNORED: &[&str] = &[
     "trace-ids",
     "metalink",
 ];
-const IGNORED_WITH_VALUE: &[&str] = &["random-file", "egd-file", "expect100-timeout"];
+const IGNORED_WITH_VALUE: &[&str] = &["random-file", "egd-file", "pass"];
 const SHORT: &[(char, &str)] = &[
     ('#', "progress-bar"),
     (':', "next"),
@@ -162,15 +162,7 @@ const REFUSED: &[(&[&str], &str)] = &[
         "only the suites of TLS 1.3 can be chosen: use --tls13-ciphers",
     ),
     (
-        &[
-            "cert-type",
-            "key-type",
-            "pass",
-            "engine",
-            "proxy-cert-type",
-            "proxy-key-type",
-            "proxy-pass",
-        ],
+        &["engine", "proxy-cert-type", "proxy-key-type", "proxy-pass"],
         "certificates and keys are read as PEM without a passphrase: convert them with openssl",
     ),
     (
@@ -188,8 +180,8 @@ const REFUSED: &[(&[&str], &str)] = &[
         "an https proxy is verified with the settings for servers (--cacert, --insecure)",
     ),
     (
-        &["doh-cert-status", "doh-insecure", "doh-url"],
-        "DNS over HTTPS is not supported: use --dns-servers or --resolve",
+        &["doh-cert-status", "doh-insecure"],
+        "a DNS server over HTTPS is verified with the settings for servers (--cacert, --insecure)",
     ),
     (
         &["dns-interface", "dns-ipv4-addr", "dns-ipv6-addr"],
@@ -204,8 +196,8 @@ const REFUSED: &[(&[&str], &str)] = &[
         "servers are authenticated to with Basic and Bearer only: use --user or --oauth2-bearer",
     ),
     (
-        &["trace", "trace-ascii", "trace-config"],
-        "--verbose shows headers, --qlog traces QUIC, and SSLKEYLOGFILE lets Wireshark decrypt a capture",
+        &["trace-config"],
+        "--trace shows messages, --qlog traces QUIC, and SSLKEYLOGFILE lets Wireshark decrypt a capture",
     ),
     (
         &["http0.9"],

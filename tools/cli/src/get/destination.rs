@@ -13,25 +13,25 @@ pub(crate) fn destination(
     index: usize,
     path: &str,
     name: impl Fn(&str) -> String,
-) -> Result<Destination, Failed> {
+) -> Destination {
     let folder = output.output_dir.clone().unwrap_or_default();
     if let Some(file) = output.output.get(index) {
-        return Ok(match name(file).as_str() {
+        return match name(file).as_str() {
             "-" => Destination::ForcedStdout,
             file => kept(output, Destination::file(&folder, file)),
-        });
+        };
     }
     let is_remote = index < output.output.len() + usize::from(output.remote_name);
     if !is_remote && !output.remote_name_all {
-        return Ok(Destination::Stdout);
+        return Destination::Stdout;
     }
-    match (file_name(path), output.remote_header_name) {
-        (Some(last), false) => Ok(kept(output, Destination::File(folder.join(last)))),
-        (last, true) => Ok(Destination::Named {
-            fallback: last.unwrap_or_default().to_owned(),
+    let last = file_name(path).unwrap_or(NAMELESS);
+    match output.remote_header_name {
+        false => kept(output, Destination::File(folder.join(last))),
+        true => Destination::Named {
+            fallback: last.to_owned(),
             folder,
-        }),
-        (None, false) => Err(no_name(path)),
+        },
     }
 }
 
@@ -43,15 +43,9 @@ fn kept(output: &OutputArguments, destination: Destination) -> Destination {
     }
 }
 
-fn no_name(path: &str) -> Failed {
-    let text = format!("'{path}' does not end in a file name: use --output FILE");
-    Failed::new(WRITE_ERROR, text)
-}
-
 impl From<SinkError> for Failed {
     fn from(error: SinkError) -> Self {
         let remedy = match &error {
-            SinkError::NoName => return no_name(""),
             SinkError::ServerNamed(_) => ": use --output FILE to resume a download",
             SinkError::Binary => {
                 ": use '--output -' to print it anyway, or '--output FILE' to save it"
@@ -78,6 +72,9 @@ impl From<RestError> for Failed {
     }
 }
 
+/// The name of a file for a URL without one, as in curl.
+const NAMELESS: &str = "curl_response";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,12 +87,14 @@ mod tests {
             ..OutputArguments::default()
         };
         let target = |index| destination(&output, index, "/x/y", |name| name.replace("#1", "1"));
-        assert_eq!(target(0), Ok(Destination::File("a1".into())));
-        assert_eq!(target(1), Ok(Destination::ForcedStdout));
-        assert_eq!(target(2), Ok(Destination::File("y".into())));
-        assert_eq!(target(3), Ok(Destination::Stdout));
-        let nameless = destination(&output, 2, "/x/", str::to_owned);
-        assert_eq!(nameless.expect_err("no name").code, WRITE_ERROR);
+        assert_eq!(target(0), Destination::File("a1".into()));
+        assert_eq!(target(1), Destination::ForcedStdout);
+        assert_eq!(target(2), Destination::File("y".into()));
+        assert_eq!(target(3), Destination::Stdout);
+        for (path, name) in [("/x/", "x"), ("/", NAMELESS)] {
+            let named = destination(&output, 2, path, str::to_owned);
+            assert_eq!(named, Destination::File(name.into()));
+        }
     }
 
     #[test]

@@ -14,6 +14,8 @@ use crate::handshake::{self, Tool};
 pub(crate) struct Failed {
     pub(crate) code: u8,
     pub(crate) text: String,
+    /// The result of the verification of the certificate, as a code of OpenSSL.
+    pub(crate) verify_result: u8,
 }
 
 impl Failed {
@@ -22,7 +24,11 @@ impl Failed {
         let text: String = text.into();
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let text = printable(&text);
-        Self { code, text }
+        Self {
+            code,
+            text,
+            verify_result: 0,
+        }
     }
 
     pub(crate) fn of(error: &Error) -> Self {
@@ -37,13 +43,31 @@ impl Failed {
             Some(failure) => handshake::explain(failure, Tool::Get),
             None => error.to_string(),
         };
-        Self::new(code_of(error), text)
+        let failure = error.handshake_failure();
+        Self {
+            verify_result: failure.map_or(0, |failure| verify_result(failure.kind())),
+            ..Self::new(code_of(error), text)
+        }
     }
 }
 
 impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "({}) {}", self.code, self.text)
+    }
+}
+
+/// Returns the code of OpenSSL for a certificate that cannot be verified.
+fn verify_result(kind: HandshakeFailureKind) -> u8 {
+    use HandshakeFailureKind as Kind;
+    match kind {
+        Kind::CertificateNotValidYet => 9,
+        Kind::CertificateExpired => 10,
+        Kind::CertificateUntrusted => 20,
+        Kind::CertificateForOtherName
+        | Kind::CertificateOfAuthority
+        | Kind::CertificateUnusable => 1,
+        _ => 0,
     }
 }
 
@@ -56,6 +80,7 @@ fn code_of(error: &Error) -> u8 {
         ErrorKind::ResolveProxy => NO_PROXY_NAME,
         ErrorKind::Resolve => NO_NAME,
         ErrorKind::Connect => NO_CONNECTION,
+        ErrorKind::Bind => NO_INTERFACE,
         ErrorKind::Partial => PARTIAL_FILE,
         ErrorKind::RequestBody => READ_ERROR,
         ErrorKind::Timeout => TIMED_OUT,
@@ -69,6 +94,7 @@ fn code_of(error: &Error) -> u8 {
         ErrorKind::Http3 => HTTP3,
         ErrorKind::ConnectQuic => QUIC,
         ErrorKind::Socks => PROXY_HANDSHAKE,
+        ErrorKind::NotHttp => NOT_HTTP,
         ErrorKind::Protocol => WEIRD_ANSWER,
         // ErrorKind::Proxy, ErrorKind::Receive, and future kinds.
         _ => RECEIVE_ERROR,
@@ -105,7 +131,9 @@ pub(crate) const NOT_BUILT_IN: u8 = 4;
 pub(crate) const NO_PROXY_NAME: u8 = 5;
 pub(crate) const NO_NAME: u8 = 6;
 pub(crate) const NO_CONNECTION: u8 = 7;
-pub(crate) const WEIRD_ANSWER: u8 = 1;
+/// The code of curl for a response of HTTP/0.9, which any text may be.
+pub(crate) const NOT_HTTP: u8 = 1;
+pub(crate) const WEIRD_ANSWER: u8 = 8;
 pub(crate) const PARTIAL_FILE: u8 = 18;
 pub(crate) const HTTP_STATUS: u8 = 22;
 pub(crate) const WRITE_ERROR: u8 = 23;
@@ -113,7 +141,9 @@ pub(crate) const READ_ERROR: u8 = 26;
 pub(crate) const TIMED_OUT: u8 = 28;
 pub(crate) const RANGE_ERROR: u8 = 33;
 pub(crate) const TLS: u8 = 35;
+pub(crate) const NO_INTERFACE: u8 = 45;
 pub(crate) const TOO_MANY_REDIRECTS: u8 = 47;
+pub(crate) const BAD_OPTION_VALUE: u8 = 49;
 pub(crate) const NO_ANSWER: u8 = 52;
 pub(crate) const SEND_ERROR: u8 = 55;
 pub(crate) const RECEIVE_ERROR: u8 = 56;

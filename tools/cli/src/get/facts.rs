@@ -38,7 +38,7 @@ pub(crate) struct Facts {
     pub(crate) file_name: String,
     /// Moves of the QUIC connections so far; `None` without --rebind-every.
     pub(crate) moves: Option<MovesReport>,
-    pub(crate) redirect_url: Option<Uri>,
+    pub(crate) redirect_url: Option<String>,
     pub(crate) failed: Option<Failed>,
     /// True if the body was written to standard output.
     pub(crate) is_on_stdout: bool,

@@ -14,13 +14,14 @@ use super::exit::{FAILED_INIT, Failed, UNSUPPORTED_PROTOCOL, URL_MALFORMED};
 use super::netrc::Netrc;
 use super::plan::{
     CookiePlan, Job, NetrcPlan, Plan, Refused, RequestPlan, ResponsePlan, ResumeAt, RetryPlan,
-    StepReport, TokenFile, TransferPlan, Verbosity,
+    StepReport, TimeCondition, TokenFile, TransferPlan, Upload, Verbosity,
 };
 use super::prepared::Prepared;
 use super::protocols::Protocols;
 use super::speed::SlowLimit;
+use super::trace::TracePlan;
 use super::zones::Zones;
-use super::{setup, write_out};
+use super::{prepared, setup, write_out};
 use crate::transfer::{ExpandedUrl, expand_url};
 
 /// Returns the plan of a run. Reads the files that it needs: the content, the format of --write-out,
@@ -44,6 +45,7 @@ pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failed> {
     let began = Instant::now();
     let tokens = tokens(arguments);
     let ech = connection.ech.as_deref();
+    let time_condition = time_condition(request, verbosity(output));
     let is_quic = connection.http3 || connection.http3_only;
     Ok(Plan {
         began,
@@ -54,6 +56,7 @@ pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failed> {
         prepares_early_data: connection.early_data == Some(EarlyDataUse::First),
         rebind_every: connection.rebind_every,
         dump: output.dump_header.clone(),
+        trace: trace(output),
         parallel: transfer.parallel.then_some(transfer.parallel_max),
         stops_at_failure: transfer.fail_early,
         interval: transfer.rate,
@@ -62,12 +65,12 @@ pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failed> {
             request: request_plan(
                 request,
                 content,
-                conditions(request, verbosity(output)),
+                conditions(request, time_condition),
                 if is_quic { "https" } else { "http" },
             )?,
-            response: response(arguments)?,
+            response: response(arguments, time_condition)?,
             retries: retries(transfer),
-            max_time: transfer.max_time,
+            max_time: setup::set(transfer.max_time),
             max_rate: transfer.limit_rate.filter(|rate| *rate > 0),
             slow_limit: slow_limit(transfer),
             verbosity: verbosity(output),
@@ -92,28 +95,65 @@ pub(super) fn verbosity(output: &OutputArguments) -> Verbosity {
     }
 }
 
+/// Returns the settings of --trace and --trace-ascii.
+fn trace(output: &OutputArguments) -> Option<TracePlan> {
+    let (path, is_ascii) = match (&output.trace, &output.trace_ascii) {
+        (_, Some(path)) => (path, true),
+        (Some(path), None) => (path, false),
+        (None, None) => return None,
+    };
+    Some(TracePlan {
+        path: path.clone(),
+        is_ascii,
+    })
+}
+
 /// Returns the transfers of all URLs and patterns.
 fn jobs(arguments: &Arguments, zones: &mut Zones) -> Result<Vec<Job>, Failed> {
     let mut jobs = Vec::new();
     for (index, pattern) in arguments.all_urls().enumerate() {
-        let all = match arguments.request.globoff {
-            true => vec![ExpandedUrl::plain(pattern)],
-            false => expand_url(pattern)
-                .map_err(|error| Failed::new(URL_MALFORMED, error.to_string()))?,
-        };
-        for expanded in all {
-            let url = zones.take_from(expanded.url.clone())?;
-            let path = path_of(&url);
-            let name = |template: &str| expanded.name(template);
-            let destination = destination(&arguments.output, index, path, name)?;
-            jobs.push(Job {
-                number: jobs.len(),
-                url,
-                destination,
-            });
+        let all = expanded(pattern, arguments.request.globoff)?;
+        for upload in uploads(arguments, index)? {
+            for expanded in &all {
+                let url = zones.take_from(expanded.url.clone())?;
+                let path = path_of(&url);
+                let name = |template: &str| expanded.name(template);
+                let destination = destination(&arguments.output, index, path, name);
+                jobs.push(Job {
+                    number: jobs.len(),
+                    url,
+                    upload: upload.clone(),
+                    destination,
+                });
+            }
         }
     }
     Ok(jobs)
+}
+
+/// Returns the files that are uploaded to the URL with this index on the command line, one after the other, or
+/// `None` alone.
+fn uploads(arguments: &Arguments, index: usize) -> Result<Vec<Option<Upload>>, Failed> {
+    let request = &arguments.request;
+    let Some(pattern) = request.upload_file.get(index) else {
+        return Ok(vec![None]);
+    };
+    let files = expanded(pattern, request.globoff)?.into_iter();
+    files
+        .map(|file| {
+            let content = prepared::file(&file.url)?;
+            let file = file.url;
+            Ok(Some(Upload { file, content }))
+        })
+        .collect()
+}
+
+/// Returns the values of a pattern.
+fn expanded(pattern: &str, is_plain: bool) -> Result<Vec<ExpandedUrl>, Failed> {
+    match is_plain {
+        true => Ok(vec![ExpandedUrl::plain(pattern)]),
+        false => expand_url(pattern).map_err(|error| Failed::new(URL_MALFORMED, error.to_string())),
+    }
 }
 
 /// Returns the path of a URL, for file names.
@@ -167,7 +207,6 @@ fn request_plan(
         is_head: request.head,
         content: content.content,
         query: content.query,
-        upload: request.upload_file.clone(),
         user: request.user.clone(),
         bearer: request.oauth2_bearer.clone(),
         user_agent: request.user_agent.clone(),
@@ -213,30 +252,39 @@ fn netrc(request: &RequestArguments) -> Result<Option<NetrcPlan>, Failed> {
     Ok(Some(NetrcPlan { netrc, is_optional }))
 }
 
+/// Returns the condition of --time-cond.
+fn time_condition(request: &RequestArguments, verbosity: Verbosity) -> Option<TimeCondition> {
+    let text = request.time_cond.as_ref()?;
+    let (is_newer, text) = match text.strip_prefix('-') {
+        Some(text) => (false, text),
+        None => (true, text.trim_start_matches(['+', '='])),
+    };
+    let of_file = || std::fs::metadata(text).and_then(|file| file.modified());
+    let time = match date::of_user(text) {
+        Some(seconds) => Some(date::system_time(seconds)),
+        None => of_file().ok(),
+    };
+    // As in curl, a file that does not exist yet is no condition.
+    if time.is_none() && verbosity.shows_notes {
+        crate::output::note(format!(
+            "--time-cond '{text}' is neither a date nor a file: the request has no condition"
+        ));
+    }
+    time.map(|time| TimeCondition { time, is_newer })
+}
+
 /// Returns the fields of --time-cond and --etag-compare.
-fn conditions(request: &RequestArguments, verbosity: Verbosity) -> Vec<(HeaderName, String)> {
+fn conditions(
+    request: &RequestArguments,
+    time_condition: Option<TimeCondition>,
+) -> Vec<(HeaderName, String)> {
     let mut conditions = Vec::new();
-    if let Some(text) = &request.time_cond {
-        let (name, text) = match text.strip_prefix('-') {
-            Some(text) => (header::IF_UNMODIFIED_SINCE, text),
-            None => (
-                header::IF_MODIFIED_SINCE,
-                text.trim_start_matches(['+', '=']),
-            ),
+    if let Some(TimeCondition { time, is_newer }) = time_condition {
+        let name = match is_newer {
+            true => header::IF_MODIFIED_SINCE,
+            false => header::IF_UNMODIFIED_SINCE,
         };
-        let of_file = || std::fs::metadata(text).and_then(|file| file.modified());
-        let time = match date::of_user(text) {
-            Some(seconds) => Some(date::system_time(seconds)),
-            None => of_file().ok(),
-        };
-        // As in curl, a file that does not exist yet is no condition.
-        match time {
-            Some(time) => conditions.push((name, httpdate::fmt_http_date(time))),
-            None if !verbosity.shows_notes => {}
-            None => crate::output::note(format!(
-                "--time-cond '{text}' is neither a date nor a file: the request has no condition"
-            )),
-        }
+        conditions.push((name, httpdate::fmt_http_date(time)));
     }
     if let Some(path) = &request.etag_compare {
         // As in curl, there is nothing to compare before the first transfer.
@@ -269,7 +317,10 @@ fn cookies(request: &RequestArguments) -> CookiePlan {
     }
 }
 
-fn response(arguments: &Arguments) -> Result<ResponsePlan, Failed> {
+fn response(
+    arguments: &Arguments,
+    time_condition: Option<TimeCondition>,
+) -> Result<ResponsePlan, Failed> {
     let Arguments {
         request,
         output,
@@ -295,6 +346,7 @@ fn response(arguments: &Arguments) -> Result<ResponsePlan, Failed> {
         keeps_time: output.remote_time,
         removes_failed: output.remove_on_error,
         etag_file: request.etag_save.clone(),
+        time_condition,
     })
 }
 
@@ -312,8 +364,8 @@ fn resume(transfer: &TransferArguments) -> Result<Option<ResumeAt>, Failed> {
 fn retries(transfer: &TransferArguments) -> RetryPlan {
     RetryPlan {
         most: transfer.retry,
-        delay: transfer.retry_delay,
-        max_time: transfer.retry_max_time,
+        delay: setup::set(transfer.retry_delay),
+        max_time: setup::set(transfer.retry_max_time),
         if_refused: transfer.retry_connrefused,
         after_all: transfer.retry_all_errors,
     }

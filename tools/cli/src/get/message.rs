@@ -8,7 +8,7 @@ use url::Url;
 
 use super::content::{self, Content};
 use super::exit::{FAILED_INIT, Failed};
-use super::plan::{NetrcPlan, RequestPlan};
+use super::plan::{NetrcPlan, RequestPlan, Upload};
 use super::target::Target;
 use crate::transfer::percent_decode;
 
@@ -34,22 +34,23 @@ pub(crate) struct Message {
 
 impl Message {
     /// Creates the first request to a URL.
-    pub(crate) fn new(plan: &RequestPlan, url: &str) -> Result<Self, Failed> {
+    pub(crate) fn new(
+        plan: &RequestPlan,
+        url: &str,
+        upload: Option<&Upload>,
+    ) -> Result<Self, Failed> {
         let mut target = Target::parse(plan.scheme, url, plan.keeps_dots)?;
-        let content = plan.content.clone();
+        let content = upload.map_or(&plan.content, |upload| &upload.content);
+        let content = content.clone();
         if let Some(query) = &plan.query {
             target.add_query(query);
         }
-        if let Some(file) = plan
-            .upload
-            .as_ref()
-            .filter(|file| *file != "-" && *file != ".")
-        {
-            target.add_file_name(file);
+        if let Some(upload) = upload.filter(|upload| upload.content != Content::Stdin) {
+            target.add_file_name(&upload.file);
         }
         let uri = target.uri(plan.target.as_deref())?;
         plan.protocols.check("--proto", uri.scheme_str())?;
-        let method = method(plan)?;
+        let method = method(plan, upload.is_some())?;
         let mut headers = HeaderMap::new();
         credentials(&mut headers, plan, target.url())?;
         headers.insert(header::USER_AGENT, HeaderValue::from_static(USER_AGENT));
@@ -149,15 +150,15 @@ impl Message {
     }
 }
 
-fn method(plan: &RequestPlan) -> Result<Method, Failed> {
+fn method(plan: &RequestPlan, is_upload: bool) -> Result<Method, Failed> {
     if let Some(name) = &plan.method {
         return Method::from_bytes(name.as_bytes())
             .map_err(|_| Failed::new(FAILED_INIT, format!("'{name}' is not a method")));
     }
     Ok(match plan.content {
         _ if plan.is_head => Method::HEAD,
+        _ if is_upload => Method::PUT,
         Content::None => Method::GET,
-        _ if plan.upload.is_some() => Method::PUT,
         _ => Method::POST,
     })
 }
@@ -316,7 +317,6 @@ mod tests {
             is_head: false,
             content: Content::None,
             query: None,
-            upload: None,
             user: None,
             bearer: None,
             user_agent: None,
@@ -335,7 +335,7 @@ mod tests {
             accepts_json: false,
         };
         change(&mut plan);
-        Message::new(&plan, url)
+        Message::new(&plan, url, None)
     }
 
     fn text() -> Content {
@@ -396,11 +396,8 @@ mod tests {
             "PURGE"
         );
         assert_eq!(
-            method(|request| {
-                request.content = Content::Stdin;
-                request.upload = Some("-".to_owned());
-            }),
-            Method::PUT
+            method(|request| request.content = Content::Stdin),
+            Method::POST
         );
     }
 

@@ -27,6 +27,7 @@ mod setup;
 mod speed;
 mod stderr_file;
 mod target;
+mod trace;
 mod transfer;
 mod verbose;
 pub(crate) mod words;
@@ -52,6 +53,7 @@ use self::message::Message;
 use self::plan::{Job, Plan, TokenFile};
 use self::progress::{Bar, Bars};
 use self::transfer::{Context, Done};
+use self::verbose::Details;
 use crate::transfer::Backoff;
 
 /// Runs all transfers and reports errors. Returns an exit code of curl.
@@ -76,8 +78,11 @@ fn begin(arguments: &Arguments) -> Result<u8, Failed> {
         .map_err(|failure| Failed::new(exit::FAILED_INIT, failure.to_string()))?;
     let code = runtime.block_on(async {
         let mut code = run(flags::plan(arguments)?).await?;
+        // As in curl, the flag applies to all command lines.
+        let mut all = std::iter::once(arguments).chain(&arguments.next);
+        let fails_early = all.any(|arguments| arguments.transfer.fail_early);
         for arguments in &arguments.next {
-            if code != 0 && arguments.transfer.fail_early {
+            if code != 0 && fails_early {
                 break;
             }
             code = run(flags::plan(arguments)?).await?;
@@ -93,6 +98,7 @@ fn begin(arguments: &Arguments) -> Result<u8, Failed> {
 /// parallel.
 async fn run(plan: Plan) -> Result<u8, Failed> {
     let dump = Dump::open(plan.dump.as_deref())?;
+    let details = Details::open(plan.trace.as_ref(), plan.transfer.verbosity)?;
     let hsts = plan.hsts.as_deref().map(Hsts::load).transpose()?;
     let client = plan.client.build().map_err(|error| match error.kind() {
         // As with curl, an unsupported proxy counts as unreachable.
@@ -107,7 +113,8 @@ async fn run(plan: Plan) -> Result<u8, Failed> {
         Mover::start(pause, moves, move || client.endpoints())
     });
     let context = Arc::new(Context {
-        cookies: Cookies::load(&plan.cookies, plan.transfer.verbosity),
+        cookies: Cookies::load(&plan.cookies, plan.transfer.verbosity, details.clone()),
+        details,
         plan: plan.transfer,
         client,
         set_up,
@@ -145,13 +152,11 @@ async fn run(plan: Plan) -> Result<u8, Failed> {
 
 /// Connects to each server once, to get sessions that permit early data.
 async fn prepare_early_data(context: &Context, jobs: &[Job]) {
-    let message = |job: &Job| Message::new(&context.plan.request, &job.url);
+    let message = |job: &Job| Message::new(&context.plan.request, &job.url, None);
     // The transfers report invalid URLs.
     let uris = jobs.iter().filter_map(|job| Some(message(job).ok()?.uri));
     let notes = crate::transfer::prepare_early_data(&context.client, uris).await;
-    if context.plan.verbosity.shows_details {
-        notes.iter().for_each(|text| verbose::note(text));
-    }
+    notes.iter().for_each(|text| context.details.note(text));
 }
 
 /// Reports the moves, and warns about datagrams that the kernel dropped. With --verbose, also warns about
@@ -162,9 +167,9 @@ fn warn(context: &Context) {
         crate::output::note(format!("moves: {}", moves.report(Instant::now())));
     }
     let endpoints = context.client.endpoints();
-    if verbosity.shows_details {
+    if !context.details.are_hidden() {
         let small = sockets::warnings(&endpoints);
-        small.iter().for_each(|text| verbose::note(text));
+        small.iter().for_each(|text| context.details.note(text));
     }
     if verbosity.shows_notes
         && let Some(text) = sockets::drop_warning(&endpoints)
@@ -243,11 +248,9 @@ async fn run_job(context: &Context, job: &Job, bar: &Bar) -> u8 {
     {
         eprintln!("courser: {failed}");
     }
-    let mut code = facts.failed.as_ref().map_or(0, |failed| failed.code);
-    if let Some(format) = &plan.write_out
-        && let Err(failed) = write_out::write(format, &facts)
-    {
-        code = failed.code;
+    let code = facts.failed.as_ref().map_or(0, |failed| failed.code);
+    if let Some(format) = &plan.write_out {
+        write_out::write(format, &facts);
     }
     if let Some(form) = plan.steps {
         report::show(&facts, form);

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::exit::{FAILED_INIT, Failed};
+use super::exit::{Failed, READ_ERROR};
 
 /// The credentials of hosts.
 #[derive(Clone, Default, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ impl Netrc {
             Err(_) if is_optional => Ok(Self::default()),
             Err(error) => {
                 let text = format!("cannot read {}: {error}", path.display());
-                Err(Failed::new(FAILED_INIT, text))
+                Err(Failed::new(READ_ERROR, text))
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use courser::client::{ClientBuilder, FileTokenStore};
 use http::HeaderName;
@@ -11,6 +11,7 @@ use super::content::Content;
 use super::netrc::Netrc;
 use super::protocols::Protocols;
 use super::speed::SlowLimit;
+use super::trace::TracePlan;
 use crate::transfer::Destination;
 
 /// All transfers of a run.
@@ -27,6 +28,7 @@ pub(crate) struct Plan {
     pub(crate) rebind_every: Option<Duration>,
     /// The file for response headers, `-` for standard output.
     pub(crate) dump: Option<String>,
+    pub(crate) trace: Option<TracePlan>,
     /// The largest number of concurrent transfers; `None` for one after the other.
     pub(crate) parallel: Option<u16>,
     pub(crate) stops_at_failure: bool,
@@ -42,7 +44,16 @@ pub(crate) struct Plan {
 pub(crate) struct Job {
     pub(crate) number: usize,
     pub(crate) url: String,
+    pub(crate) upload: Option<Upload>,
     pub(crate) destination: Destination,
+}
+
+/// A file that is uploaded with PUT.
+#[derive(Clone, Debug)]
+pub(crate) struct Upload {
+    /// Its name, which is appended to URLs of folders.
+    pub(crate) file: String,
+    pub(crate) content: Content,
 }
 
 /// The tokens of QUIC servers, and the file that stores them.
@@ -95,8 +106,6 @@ pub(crate) struct RequestPlan {
     pub(crate) content: Content,
     /// The query that is appended to URLs.
     pub(crate) query: Option<String>,
-    /// The file that is uploaded with PUT, whose name is appended to URLs of folders.
-    pub(crate) upload: Option<String>,
     /// User name and password, separated by a colon.
     pub(crate) user: Option<String>,
     pub(crate) bearer: Option<String>,
@@ -158,6 +167,26 @@ pub(crate) struct ResponsePlan {
     pub(crate) removes_failed: bool,
     /// The file for the ETag of the response.
     pub(crate) etag_file: Option<PathBuf>,
+    /// The condition of --time-cond, which servers may ignore.
+    pub(crate) time_condition: Option<TimeCondition>,
+}
+
+/// A condition on the time of the last modification.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct TimeCondition {
+    pub(crate) time: SystemTime,
+    /// True to transfer only content that is newer, false for content that is older.
+    pub(crate) is_newer: bool,
+}
+
+impl TimeCondition {
+    /// Returns true if content with this time is to be transferred.
+    pub(crate) fn allows(self, modified: SystemTime) -> bool {
+        match self.is_newer {
+            true => modified > self.time,
+            false => modified < self.time,
+        }
+    }
 }
 
 /// The outcome of a response with a status code of 400 or above.

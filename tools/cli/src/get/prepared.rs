@@ -46,7 +46,7 @@ fn content(request: &RequestArguments) -> Result<Content, Failed> {
     let flags = &request.content;
     let has_data = flags.data().next().is_some();
     let kinds = [
-        ("--upload-file (PUT)", request.upload_file.is_some()),
+        ("--upload-file (PUT)", !request.upload_file.is_empty()),
         ("--form (POST)", flags.has_form()),
         ("--data (POST)", has_data),
         ("--head (HEAD)", request.head),
@@ -58,9 +58,6 @@ fn content(request: &RequestArguments) -> Result<Content, Failed> {
              in the query"
         );
         return Err(Failed::new(FAILED_INIT, text));
-    }
-    if let Some(path) = &request.upload_file {
-        return file(path);
     }
     if flags.has_form() {
         return form::content(flags, request.form_escape);
@@ -78,7 +75,8 @@ fn content(request: &RequestArguments) -> Result<Content, Failed> {
     })
 }
 
-fn file(path: &str) -> Result<Content, Failed> {
+/// Returns the content of a file of --upload-file.
+pub(super) fn file(path: &str) -> Result<Content, Failed> {
     if path == "-" || path == "." {
         return Ok(Content::Stdin);
     }

@@ -4,7 +4,7 @@ use super::exit::{FAILED_INIT, Failed, UNSUPPORTED_PROTOCOL};
 
 /// The schemes of URLs that may be requested.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Protocols {
+pub(crate) struct Protocols {
     http: bool,
     https: bool,
 }

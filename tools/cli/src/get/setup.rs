@@ -11,7 +11,8 @@ use courser_measure::{choices, ech, tls};
 
 use super::args::{Arguments, ConnectionArguments};
 use super::exit::{
-    CA_FILE, CLIENT_CERTIFICATE, FAILED_INIT, Failed, UNUSABLE_CIPHER, WRITE_ERROR, chosen_version,
+    BAD_OPTION_VALUE, CA_FILE, CLIENT_CERTIFICATE, FAILED_INIT, Failed, TLS, UNUSABLE_CIPHER,
+    WRITE_ERROR, chosen_version,
 };
 use super::pins;
 use super::plan::TokenFile;
@@ -44,7 +45,15 @@ pub(crate) fn client(
         .decompress(arguments.request.compressed)
         .key_log(std::env::var_os("SSLKEYLOGFILE").is_some())
         .attempt_delay(Duration::from_millis(connection.happy_eyeballs_timeout_ms))
-        .connect_timeout(connection.connect_timeout.unwrap_or(CONNECT_TIMEOUT));
+        .connect_timeout(set(connection.connect_timeout).unwrap_or(CONNECT_TIMEOUT));
+    if let Some(limit) = connection.expect100_timeout {
+        builder = builder.expect_continue_timeout(limit);
+    }
+    // --header "Expect:" turns the expectation off.
+    let headers = &arguments.request.headers;
+    if !headers.iter().any(|field| is_named(field, "expect")) {
+        builder = builder.expect_continue_above(LARGE_CONTENT);
+    }
     if !connection.quic_version.is_empty() {
         builder = builder.quic_versions(connection.quic_version.iter().copied());
     }
@@ -77,7 +86,7 @@ fn sockets(
     } else if let Some(name) = &connection.abstract_unix_socket {
         builder = builder.unix_socket(format!("\0{name}"));
     }
-    if let Some(time) = connection.keepalive_time {
+    if let Some(time) = set(connection.keepalive_time) {
         builder = builder.tcp_keepalive(time);
     }
     if let Some(text) = &connection.local_port {
@@ -95,7 +104,7 @@ fn sockets(
         (false, Some("1.2")) => TlsVersions::Only12,
         (true, Some("1.2")) => {
             let text = "--tlsv1.3 and --tls-max 1.2 allow no version of TLS";
-            return Err(Failed::new(FAILED_INIT, text));
+            return Err(Failed::new(TLS, text));
         }
         (_, Some(other)) => {
             let text = format!("--tls-max '{other}' is not supported: use 1.2 or 1.3");
@@ -131,9 +140,20 @@ fn trust(
             }
         }
     }
+    let types = [
+        ("--cert-type", &connection.cert_type),
+        ("--key-type", &connection.key_type),
+    ];
+    for (flag, value) in types {
+        if let Some(other) = value.as_ref().filter(|it| !it.eq_ignore_ascii_case("PEM")) {
+            let text = format!("{flag} '{other}' is not supported: convert it to PEM with openssl");
+            return Err(Failed::new(CLIENT_CERTIFICATE, text));
+        }
+    }
     if let Some(cert) = &connection.cert {
-        let key = connection.key.as_ref().unwrap_or(cert);
-        let identity = Identity::from_pem_files(cert, key).map_err(|error| {
+        let cert = without_passphrase(cert);
+        let key = connection.key.as_ref().unwrap_or(&cert);
+        let identity = Identity::from_pem_files(&cert, key).map_err(|error| {
             Failed::new(
                 CLIENT_CERTIFICATE,
                 format!("cannot use the client certificate: {error}"),
@@ -150,6 +170,27 @@ fn trust(
     let cryptography =
         cryptography.map_err(|error| Failed::new(UNUSABLE_CIPHER, error.to_string()))?;
     Ok(builder.cryptography(cryptography))
+}
+
+/// Returns the file of --cert without the passphrase after it, as in `FILE:PASSPHRASE`. A key with a passphrase is
+/// refused when it is read.
+fn without_passphrase(cert: &Path) -> PathBuf {
+    let whole = cert.to_string_lossy();
+    match whole.rsplit_once(':') {
+        Some((file, _)) if !cert.exists() && Path::new(file).exists() => file.into(),
+        _ => cert.to_owned(),
+    }
+}
+
+/// Returns true for `Name: value` with this name.
+fn is_named(field: &str, name: &str) -> bool {
+    let end = field.find([':', ';']).unwrap_or(field.len());
+    field[..end].trim().eq_ignore_ascii_case(name)
+}
+
+/// Returns a time unless it is 0, which stands for the default in curl.
+pub(super) fn set(time: Option<Duration>) -> Option<Duration> {
+    time.filter(|time| !time.is_zero())
 }
 
 /// Returns the files of a directory that have certificates in PEM.
@@ -203,11 +244,42 @@ fn places(
             Err(_) => builder.interface(name),
         };
     }
+    if let Some(url) = connection.doh_url.as_deref().filter(|url| !url.is_empty()) {
+        builder = with_dns_over_https(builder, connection, url)?;
+    }
     if !connection.dns_servers.is_empty() {
         let servers = connection.dns_servers.iter().map(|text| name_server(text));
         builder = with_name_servers(builder, servers.collect::<Result<Vec<_>, _>>()?)?;
     }
     Ok(builder)
+}
+
+/// Uses a DNS server over HTTPS.
+#[cfg(feature = "dns")]
+fn with_dns_over_https(
+    builder: ClientBuilder,
+    connection: &ConnectionArguments,
+    url: &str,
+) -> Result<ClientBuilder, Failed> {
+    let wrong = |error: &dyn std::fmt::Display| Failed::new(FAILED_INIT, error.to_string());
+    let version = match connection.http3 || connection.http3_only {
+        true => HttpVersion::Http3,
+        false => HttpVersion::Auto,
+    };
+    let client = trust(Client::builder().version(version), connection)?;
+    let client = client.build().map_err(|error| wrong(&error))?;
+    let resolver = courser::client::DnsResolver::over_https(client, url);
+    Ok(builder.resolver(resolver.map_err(|error| wrong(&error))?))
+}
+
+#[cfg(not(feature = "dns"))]
+fn with_dns_over_https(
+    _: ClientBuilder,
+    _: &ConnectionArguments,
+    _: &str,
+) -> Result<ClientBuilder, Failed> {
+    let text = crate::features::missing("a DNS client", "dns");
+    Err(Failed::new(super::exit::NOT_BUILT_IN, text))
 }
 
 /// Uses these name servers instead of the system's.
@@ -231,7 +303,7 @@ fn with_name_servers(_: ClientBuilder, _: Vec<SocketAddr>) -> Result<ClientBuild
 fn resolve_rule(rule: &str) -> Result<(String, u16, Vec<ScopedIp>), Failed> {
     let wrong = || {
         let text = format!("--resolve '{rule}' is not host:port:address[,address]");
-        Failed::new(FAILED_INIT, text)
+        Failed::new(BAD_OPTION_VALUE, text)
     };
     let plain = rule.strip_prefix('+').unwrap_or(rule);
     let mut parts = plain.splitn(3, ':');
@@ -276,7 +348,7 @@ fn connect_to_rule(rule: &str) -> Result<[Option<String>; 4], Failed> {
 
 fn wrong_connect_to(rule: &str) -> Failed {
     let text = format!("--connect-to '{rule}' is not host:port:otherhost:otherport");
-    Failed::new(FAILED_INIT, text)
+    Failed::new(BAD_OPTION_VALUE, text)
 }
 
 fn name_server(text: &str) -> Result<SocketAddr, Failed> {
@@ -328,6 +400,8 @@ fn proxy(connection: &ConnectionArguments) -> Option<Proxy> {
 
 /// The time limit for connecting, as in curl.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(300);
+/// The largest content that is sent over HTTP/1.1 without an expectation, as in curl.
+const LARGE_CONTENT: u64 = 1 << 20;
 /// The first line of a certificate in PEM.
 const CERTIFICATE: &[u8] = b"-----BEGIN CERTIFICATE-----";
 
@@ -343,7 +417,7 @@ mod tests {
         let (_, _, addresses) = resolve_rule("a.test:443:[fe80::1%2]").expect("a zone");
         assert_eq!(addresses[0].to_string(), "fe80::1%2");
         for rule in ["a:443", "a:x:::1", "a:443:b", ""] {
-            assert_eq!(resolve_rule(rule).expect_err(rule).code, FAILED_INIT);
+            assert_eq!(resolve_rule(rule).expect_err(rule).code, BAD_OPTION_VALUE);
         }
     }
 

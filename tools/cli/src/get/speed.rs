@@ -33,6 +33,20 @@ pub(super) fn parse_speed(text: &str) -> Result<u64, String> {
     Ok(rate)
 }
 
+/// Parses a number of seconds, which may be 0, or a time with a unit, such as `250ms`. As in curl, parts of a
+/// millisecond do not count.
+pub(super) fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().map(Duration::try_from_secs_f64);
+    match seconds {
+        Some(Ok(time)) => Ok(Duration::new(
+            time.as_secs(),
+            time.subsec_millis() * 1_000_000,
+        )),
+        Some(Err(_)) => Err(format!("'{text}' is not a time: use at least 0 seconds")),
+        None => courser_units::parse_duration(text),
+    }
+}
+
 /// Parses a rate of transfers, such as `2/s`, and returns the time between two of them.
 pub(super) fn parse_rate(text: &str) -> Result<Duration, String> {
     let wrong =

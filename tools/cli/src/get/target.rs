@@ -4,7 +4,7 @@ use http::Uri;
 use http::uri::PathAndQuery;
 use url::Url;
 
-use super::exit::{Failed, URL_MALFORMED};
+use super::exit::{Failed, UNSUPPORTED_PROTOCOL, URL_MALFORMED};
 use crate::transfer::percent_encode;
 
 /// A URL whose path and query are sent as they were written.
@@ -23,9 +23,13 @@ impl Target {
         let text = text.trim();
         let wrong =
             |why: String| Failed::new(URL_MALFORMED, format!("'{text}' is not a URL: {why}"));
-        let whole = match text.contains("://") {
-            true => text.to_owned(),
-            false => format!("{scheme}://{text}"),
+        let whole = match scheme_of(text) {
+            Some(given) if !is_http(given) => {
+                let text = format!("scheme '{given}' is not supported: use https:// or http://");
+                return Err(Failed::new(UNSUPPORTED_PROTOCOL, text));
+            }
+            Some(_) => text.to_owned(),
+            None => format!("{scheme}://{text}"),
         };
         let url = Url::parse(&whole).map_err(|error| wrong(error.to_string()))?;
         let rest = whole.split_once("://").map_or("", |(_, rest)| rest);
@@ -114,6 +118,22 @@ impl Target {
     }
 }
 
+/// Returns the scheme of a URL that has one.
+pub(super) fn scheme_of(text: &str) -> Option<&str> {
+    let (scheme, _) = text.split_once("://")?;
+    let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+        && scheme
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'));
+    is_scheme.then_some(scheme)
+}
+
+fn is_http(scheme: &str) -> bool {
+    ["http", "https"]
+        .iter()
+        .any(|it| scheme.eq_ignore_ascii_case(it))
+}
+
 /// Percent-encodes the bytes that a target cannot have: spaces, control characters, text that is no ASCII, and
 /// characters that the client refuses.
 fn allowed(text: &str, is_path: bool) -> String {
@@ -167,6 +187,7 @@ mod tests {
         for (text, uri) in [
             ("a.test", "http://a.test/"),
             ("a.test?x=1", "http://a.test/?x=1"),
+            ("a.test/?u=b://c", "http://a.test/?u=b://c"),
             ("https://A.test:443/x", "https://a.test/x"),
             ("http://a.test/a'b(c)*!,;@:~", "http://a.test/a'b(c)*!,;@:~"),
             (
@@ -219,6 +240,10 @@ mod tests {
         for wrong in ["http://", "http:///x", "", "http://[x]/"] {
             let failed = Target::parse("http", wrong, false).expect_err(wrong);
             assert_eq!(failed.code, URL_MALFORMED, "{wrong}");
+        }
+        for other in ["file:///x", "ftp://a.test/", "foo://a"] {
+            let failed = Target::parse("http", other, false).expect_err(other);
+            assert_eq!(failed.code, UNSUPPORTED_PROTOCOL, "{other}");
         }
     }
 }

@@ -2,17 +2,17 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant, SystemTime};
 
 use courser::Client;
-use courser::client::{Body, Error, Redirect, Timing};
+use courser::client::{Body, Error, ErrorKind, Redirect, Timing};
 use courser::h3::OnInterim;
 use courser_measure::{Direction, Moves};
 use http::header::{self, HeaderValue};
 use http::response::Parts;
-use http::{HeaderMap, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use http_body_util::BodyExt as _;
 
 use super::content;
@@ -21,7 +21,7 @@ use super::date;
 use super::dump::Dump;
 use super::exit::{
     BAD_CODING, Failed, HTTP_STATUS, TIMED_OUT, TOO_LARGE, TOO_MANY_REDIRECTS,
-    UNSUPPORTED_PROTOCOL, WRITE_ERROR,
+    UNSUPPORTED_PROTOCOL, URL_MALFORMED, WRITE_ERROR,
 };
 use super::facts::Facts;
 use super::hsts::Hsts;
@@ -29,7 +29,7 @@ use super::message::Message;
 use super::plan::{Job, Refused, ResumeAt, TransferPlan};
 use super::progress::Bar;
 use super::speed::Pace;
-use super::verbose;
+use super::verbose::{self, Details};
 use crate::features::missing;
 use crate::transfer::{Destination, Sink, has_rest, is_transient, retry_after};
 
@@ -40,6 +40,7 @@ pub(crate) struct Context {
     /// The time to create the client.
     pub(crate) set_up: Duration,
     pub(crate) dump: Dump,
+    pub(crate) details: Details,
     pub(crate) cookies: Cookies,
     /// Hosts that require https, with --hsts.
     pub(crate) hsts: Option<Hsts>,
@@ -74,8 +75,9 @@ pub(crate) async fn run(
         bar,
         may_retry,
         moved: Arc::default(),
+        sent: Arc::default(),
     };
-    let moved = transfer.moved.clone();
+    let (moved, sent) = (transfer.moved.clone(), transfer.sent.clone());
     let _exchange = context.moves.as_ref().map(Moves::begin_exchange);
     let slow = context.plan.slow_limit;
     let running = async {
@@ -102,6 +104,7 @@ pub(crate) async fn run(
         },
     };
     facts.total = began.elapsed();
+    facts.size_upload = sent.load(Relaxed);
     result
 }
 
@@ -113,6 +116,8 @@ struct Transfer<'a> {
     may_retry: bool,
     /// The number of bytes of content that were sent and received.
     moved: Arc<AtomicU64>,
+    /// The number of bytes of content that the last request has sent.
+    sent: Arc<AtomicU64>,
 }
 
 impl Transfer<'_> {
@@ -120,22 +125,19 @@ impl Transfer<'_> {
         let TransferPlan {
             request,
             response: plan,
-            verbosity,
             ..
         } = &self.context.plan;
-        let mut message = Message::new(request, &self.job.url)?;
+        let details = &self.context.details;
+        let mut message = Message::new(request, &self.job.url, self.job.upload.as_ref())?;
         facts.method = message.method.clone();
         let offset = self.offset(&mut message.headers);
         loop {
             facts.last_began = self.began.elapsed();
             if let Some(hsts) = &self.context.hsts
                 && hsts.upgrade(&mut message.uri)
-                && verbosity.shows_details
             {
-                verbose::note(&format!(
-                    "The host requires https: switched to {}",
-                    message.uri
-                ));
+                let uri = &message.uri;
+                details.note(&format!("The host requires https: switched to {uri}"));
             }
             facts.effective = Some(message.uri.clone());
             facts.effective_url = Some(message.effective_url());
@@ -151,15 +153,7 @@ impl Transfer<'_> {
             let text: String = interim.iter().chain([&head]).map(verbose::head).collect();
             facts.size_header += text.len() as u64;
             self.context.dump.write(&text)?;
-            let found = Redirect::of(&message.method, &message.uri, head.status, &head.headers);
-            let found = match found {
-                // As in curl, the code 47 is for too many redirects only.
-                Err(error) if plan.follows => {
-                    return Err(Failed::new(UNSUPPORTED_PROTOCOL, error.to_string()));
-                }
-                found => found.unwrap_or(None),
-            };
-            facts.redirect_url = None;
+            let found = self.redirect(&message, &head, facts)?;
             let status = head.status;
             let location = head.headers.get(header::LOCATION).cloned();
             facts.response = Some(head);
@@ -171,19 +165,40 @@ impl Transfer<'_> {
                     self.check_redirects(facts, &redirect)?;
                     let protocols = plan.redirect_protocols;
                     protocols.check("--proto-redir", redirect.uri.scheme_str())?;
+                    facts.redirect_url = None;
                     drain(body).await;
-                    if verbosity.shows_details {
-                        verbose::note(&format!("Following redirect to {}", redirect.uri));
-                    }
+                    details.note(&format!("Following redirect to {}", redirect.uri));
                     let location = location.as_ref().map_or(&b""[..], HeaderValue::as_bytes);
                     message.redirected(redirect, status, location);
                     facts.redirects += 1;
                 }
-                found => {
-                    facts.redirect_url = found.map(|redirect| redirect.uri);
-                    return self.finish(facts, &text, body, offset).await;
-                }
+                _ => return self.finish(facts, &text, body, offset).await,
             }
+        }
+    }
+
+    /// Returns the redirect in a response. One that cannot be followed is an error only if redirects are followed.
+    fn redirect(
+        &self,
+        message: &Message,
+        head: &Parts,
+        facts: &mut Facts,
+    ) -> Result<Option<Redirect>, Failed> {
+        let found = Redirect::of(&message.method, &message.uri, head.status, &head.headers);
+        facts.redirect_url = match &found {
+            Ok(found) => found.as_ref().map(|found| found.uri.to_string()),
+            Err(_) => resolved(&message.uri, head.headers.get(header::LOCATION)),
+        };
+        match found {
+            Err(error) if self.context.plan.response.follows => {
+                let code = match error.kind() {
+                    ErrorKind::Url => URL_MALFORMED,
+                    // As in curl, the code 47 is for too many redirects only.
+                    _ => UNSUPPORTED_PROTOCOL,
+                };
+                Err(Failed::new(code, error.to_string()))
+            }
+            found => Ok(found.unwrap_or(None)),
         }
     }
 
@@ -195,8 +210,22 @@ impl Transfer<'_> {
     ) -> Result<(Vec<Parts>, Response<Body>), Failed> {
         let body = message.content.open().await?;
         let (moves, moved) = (self.context.moves.clone(), self.moved.clone());
-        let body = content::watched(body, self.context.plan.max_rate, move |bytes| {
-            moved.fetch_add(bytes, Relaxed);
+        let sent_bytes = self.sent.clone();
+        sent_bytes.store(0, Relaxed);
+        let details = self.context.details.clone();
+        // Content may be sent before the response, which names the version of the request.
+        let traced = matches!(details, Details::Traced(_)).then(|| message.clone());
+        let is_shown = Arc::<AtomicBool>::default();
+        let was_shown = is_shown.clone();
+        let body = content::watched(body, self.context.plan.max_rate, move |data| {
+            if let Some(message) = &traced {
+                if !was_shown.swap(true, Relaxed) {
+                    details.request(message, None);
+                }
+                details.sent(data);
+            }
+            moved.fetch_add(data.len() as u64, Relaxed);
+            sent_bytes.fetch_add(data.len() as u64, Relaxed);
             if let Some(moves) = &moves {
                 moves.on_bytes(Direction::Sent, Instant::now());
             }
@@ -212,46 +241,56 @@ impl Transfer<'_> {
                 .headers_mut()
                 .insert(header::CONTENT_LENGTH, len.into());
         }
+        let size = message_size(request.method(), request.uri(), request.headers());
         let (sender, interim) = std::sync::mpsc::channel();
         request
             .extensions_mut()
             .insert(OnInterim::new(move |response| {
                 let _ = sender.send(response.into_parts().0);
             }));
-        let is_verbose = self.context.plan.verbosity.shows_details;
         let sent = self.context.client.send(request).await;
         let interim: Vec<Parts> = interim.try_iter().collect();
         let response = match sent {
             Ok(response) => response,
-            Err(error) => return Err(self.on_error(&error, message, facts)),
+            Err(error) => {
+                let is_shown = is_shown.load(Relaxed);
+                return Err(self.on_error(&error, message, is_shown, facts));
+            }
         };
         self.on_received(0);
         if let Some(timing) = response.extensions().get::<Timing>() {
             facts.connects += timing.connects();
             facts.timing = Some(timing.clone());
         }
-        facts.size_upload = message.content.len().unwrap_or(0);
-        facts.size_request += message_size(message);
-        if is_verbose {
+        facts.size_request += size;
+        let details = &self.context.details;
+        if !details.are_hidden() {
             let ech = self.context.plan.offers_ech;
             let timing = facts.timing.iter();
-            timing.for_each(|timing| verbose::connection(timing, ech));
-            verbose::request(message, Some(response.version()));
+            timing.for_each(|timing| details.connection(timing, ech));
+            if !is_shown.load(Relaxed) {
+                details.request(message, Some(response.version()));
+            }
             let (head, body) = response.into_parts();
-            interim.iter().chain([&head]).for_each(verbose::response);
+            let heads = interim.iter().chain([&head]);
+            heads.for_each(|head| details.response(head));
             return Ok((interim, Response::from_parts(head, body)));
         }
         Ok((interim, response))
     }
 
-    fn on_error(&self, error: &Error, message: &Message, facts: &mut Facts) -> Failed {
+    fn on_error(
+        &self,
+        error: &Error,
+        message: &Message,
+        is_shown: bool,
+        facts: &mut Facts,
+    ) -> Failed {
         if let Some(timing) = error.timing() {
-            if self.context.plan.verbosity.shows_details {
-                let ech = self.context.plan.offers_ech;
-                verbose::connection(timing, ech);
-                if timing.request_started.is_some() {
-                    verbose::request(message, timing.protocol);
-                }
+            let details = &self.context.details;
+            details.connection(timing, self.context.plan.offers_ech);
+            if timing.request_started.is_some() && !is_shown {
+                details.request(message, timing.protocol);
             }
             facts.timing = Some(timing.clone());
         }
@@ -305,6 +344,17 @@ impl Transfer<'_> {
         }
         if is_refused && plan.refused == Refused::Fails {
             return Err(failed());
+        }
+        if !headers.contains_key(header::CONTENT_RANGE)
+            && let Some(condition) = plan.time_condition
+            && let Some(modified) = last_modified(&headers)
+            && !condition.allows(modified)
+        {
+            // As in curl, the response of a server that ignores the condition counts as 304.
+            if let Some(response) = &mut facts.response {
+                response.status = StatusCode::NOT_MODIFIED;
+            }
+            return Ok(Done::Done);
         }
         if let Some(path) = &plan.etag_file {
             save_etag(path, &headers)?;
@@ -360,8 +410,12 @@ impl Transfer<'_> {
                         continue;
                     };
                     self.on_received(data.len());
+                    self.context.details.received(&data);
+                    let left = limit.saturating_sub(facts.size_download);
                     facts.size_download += data.len() as u64;
                     if facts.size_download > limit {
+                        let left = usize::try_from(left).unwrap_or(0).min(data.len());
+                        sink.write(&data[..left])?;
                         break Err(too_large(facts.size_download));
                     }
                     sink.write(&data)?;
@@ -434,21 +488,41 @@ fn save_etag(path: &Path, headers: &HeaderMap) -> Result<(), Failed> {
 
 /// Gives a file the time of the Last-Modified field, if it has a valid one.
 fn set_time(sink: &Sink, headers: &HeaderMap) {
-    let time = headers.get(header::LAST_MODIFIED);
-    if let Some(seconds) = time.and_then(|time| date::of_cookie(time.as_bytes())) {
-        sink.set_time(date::system_time(seconds));
+    if let Some(time) = last_modified(headers) {
+        sink.set_time(time);
     }
+}
+
+/// Returns the time of the Last-Modified field.
+fn last_modified(headers: &HeaderMap) -> Option<SystemTime> {
+    let time = headers.get(header::LAST_MODIFIED)?;
+    date::of_cookie(time.as_bytes()).map(date::system_time)
+}
+
+/// Returns the target of a redirect that cannot be followed, for reports.
+fn resolved(base: &Uri, location: Option<&HeaderValue>) -> Option<String> {
+    let location = String::from_utf8_lossy(location?.as_bytes());
+    let base = url::Url::parse(&base.to_string()).ok()?;
+    base.join(&location).ok().map(String::from)
 }
 
 /// Refuses content with a coding that this build cannot decode.
 fn check_coding(headers: &HeaderMap) -> Result<(), Failed> {
     let coding = headers.get(header::CONTENT_ENCODING);
-    let (part, feature) = match coding.map(HeaderValue::as_bytes) {
-        Some(b"br") if !cfg!(feature = "brotli") => ("brotli", "brotli"),
-        Some(b"zstd") if !cfg!(feature = "zstd") => ("zstd", "zstd"),
-        _ => return Ok(()),
+    let Some(coding) = coding else {
+        return Ok(());
     };
-    Err(Failed::new(BAD_CODING, missing(part, feature)))
+    let text = String::from_utf8_lossy(coding.as_bytes()).to_ascii_lowercase();
+    let text = match text.trim() {
+        "" | "identity" | "gzip" | "x-gzip" | "deflate" => return Ok(()),
+        "br" if !cfg!(feature = "brotli") => missing("brotli", "brotli"),
+        "zstd" if !cfg!(feature = "zstd") => missing("zstd", "zstd"),
+        "br" | "zstd" => return Ok(()),
+        other => {
+            format!("the content coding '{other}' is not supported: retry without --compressed")
+        }
+    };
+    Err(Failed::new(BAD_CODING, text))
 }
 
 /// Reads the short body of a redirect, so that its connection can be reused.
@@ -466,14 +540,19 @@ async fn drain(mut body: Body) {
     let _ = tokio::time::timeout(DRAIN_TIME, all).await;
 }
 
-/// Returns the size of the request header in HTTP/1.1, without compression.
-fn message_size(message: &Message) -> u64 {
-    let fields = message.headers.iter();
+/// Returns the size of a request header in HTTP/1.1, without compression.
+fn message_size(method: &Method, uri: &Uri, headers: &HeaderMap) -> u64 {
+    let fields = headers.iter();
     let fields: usize = fields
         .map(|(name, value)| name.as_str().len() + value.len() + 4)
         .sum();
-    let line = message.method.as_str().len() + message.uri.path().len() + 14;
-    (line + fields) as u64
+    let host = match (headers.get(header::HOST), uri.authority()) {
+        (None, Some(authority)) => authority.as_str().len() + "host: \r\n".len(),
+        _ => 0,
+    };
+    let target = uri.path_and_query().map_or(1, |it| it.as_str().len());
+    let line = method.as_str().len() + target + "  HTTP/1.1\r\n\r\n".len();
+    (line + host + fields) as u64
 }
 
 const MAX_DRAINED: usize = 64 * 1024;

@@ -1,14 +1,17 @@
-//! Prints the output of --verbose, --include and --dump-header.
+//! Writes the output of --verbose, --trace, --include and --dump-header.
 
 use std::io::Write as _;
+use std::sync::Arc;
 
 use courser::client::{EarlyRequest, Outcome, Timing, Transport};
 use courser_measure::printable;
 use http::response::Parts;
 use http::{HeaderMap, StatusCode, Version};
 
-use super::exit::version_number;
+use super::exit::{Failed, version_number};
 use super::message::{Message, is_credential};
+use super::plan::Verbosity;
+use super::trace::{Trace, TracePlan};
 
 /// Returns a response header as text: `HTTP/3 200`, followed by the fields.
 pub(crate) fn head(response: &Parts) -> String {
@@ -41,8 +44,98 @@ fn status_line(version: Version, status: StatusCode) -> String {
     format!("HTTP/{} {}", version_number(Some(version)), status.as_u16())
 }
 
-/// Prints the connection attempts and the connection that is used.
-pub(crate) fn connection(timing: &Timing, offers_ech: bool) {
+/// The destination of details about transfers.
+#[derive(Clone, Debug)]
+pub(crate) enum Details {
+    Hidden,
+    /// Standard error, with --verbose.
+    Shown,
+    /// The file of --trace or --trace-ascii.
+    Traced(Arc<Trace>),
+}
+
+impl Details {
+    /// Opens the file of a trace, which replaces the output of --verbose.
+    pub(crate) fn open(trace: Option<&TracePlan>, verbosity: Verbosity) -> Result<Self, Failed> {
+        Ok(match trace {
+            Some(plan) => Self::Traced(Arc::new(Trace::open(plan)?)),
+            None if verbosity.shows_details => Self::Shown,
+            None => Self::Hidden,
+        })
+    }
+
+    pub(crate) const fn are_hidden(&self) -> bool {
+        matches!(self, Self::Hidden)
+    }
+
+    /// Writes a note, with a line that begins with `*` or `== Info:`.
+    pub(crate) fn note(&self, text: &str) {
+        match self {
+            Self::Hidden => {}
+            Self::Shown => print("*", [text].into_iter()),
+            Self::Traced(trace) => trace.info(&printable(text)),
+        }
+    }
+
+    /// Writes the connection attempts and the connection that is used.
+    pub(crate) fn connection(&self, timing: &Timing, offers_ech: bool) {
+        if !self.are_hidden() {
+            let lines = connection_lines(timing, offers_ech);
+            lines.iter().for_each(|line| self.note(line));
+        }
+    }
+
+    /// Writes the header of a request, with lines that begin with `>`. The version is unknown until the response.
+    pub(crate) fn request(&self, message: &Message, version: Option<Version>) {
+        match self {
+            Self::Hidden => {}
+            Self::Shown => print(
+                ">",
+                request_lines(message, version).iter().map(String::as_str),
+            ),
+            Self::Traced(trace) => {
+                let text = request_lines(message, version).join("\r\n") + "\r\n";
+                trace.dump("=> Send header", text.as_bytes());
+            }
+        }
+    }
+
+    /// Writes the header of a response, with lines that begin with `<`.
+    pub(crate) fn response(&self, response: &Parts) {
+        let lines = || {
+            let mut lines = vec![status_line(response.version, response.status)];
+            lines.extend(fields(&response.headers));
+            lines.push(String::new());
+            lines
+        };
+        match self {
+            Self::Hidden => {}
+            Self::Shown => print("<", lines().iter().map(String::as_str)),
+            Self::Traced(trace) => {
+                for line in lines() {
+                    trace.dump("<= Recv header", (line + "\r\n").as_bytes());
+                }
+            }
+        }
+    }
+
+    /// Writes content that is sent, to a trace.
+    pub(crate) fn sent(&self, data: &[u8]) {
+        if let Self::Traced(trace) = self {
+            trace.dump("=> Send data", data);
+        }
+    }
+
+    /// Writes content that was received, to a trace.
+    pub(crate) fn received(&self, data: &[u8]) {
+        if let Self::Traced(trace) = self {
+            trace.dump("<= Recv data", data);
+        }
+    }
+}
+
+/// Returns lines about the connection attempts and the connection that is used.
+fn connection_lines(timing: &Timing, offers_ech: bool) -> Vec<String> {
     let mut lines = Vec::new();
     for attempt in &timing.attempts {
         let transport = match attempt.transport {
@@ -97,41 +190,25 @@ pub(crate) fn connection(timing: &Timing, offers_ech: bool) {
             timing.retries
         ));
     }
-    print("*", lines.iter().map(String::as_str));
+    lines
 }
 
-/// Prints the header of a request, with lines that begin with `>`.
-pub(crate) fn request(message: &Message, version: Option<Version>) {
-    let path = message
-        .uri
-        .path_and_query()
-        .map_or("/", |path| path.as_str());
+/// Returns the header of a request, with an empty line at its end.
+fn request_lines(message: &Message, version: Option<Version>) -> Vec<String> {
+    let path = message.uri.path_and_query();
+    let path = path.map_or("/", |path| path.as_str());
+    let version = version.map(|version| format!(" HTTP/{}", version_number(Some(version))));
+    let authority = message.uri.authority();
     let mut lines = vec![
-        format!("{} {path} HTTP/{}", message.method, version_number(version)),
+        format!("{} {path}{}", message.method, version.unwrap_or_default()),
         format!(
             "host: {}",
-            message
-                .uri
-                .authority()
-                .map_or("", |authority| authority.as_str())
+            authority.map_or("", |authority| authority.as_str())
         ),
     ];
     lines.extend(fields(&message.headers));
     lines.push(String::new());
-    print(">", lines.iter().map(String::as_str));
-}
-
-/// Prints the header of a response, with lines that begin with `<`.
-pub(crate) fn response(response: &Parts) {
-    let mut lines = vec![status_line(response.version, response.status)];
-    lines.extend(fields(&response.headers));
-    lines.push(String::new());
-    print("<", lines.iter().map(String::as_str));
-}
-
-/// Prints a note, with a line that begins with `*`.
-pub(crate) fn note(text: &str) {
-    print("*", [text].into_iter());
+    lines
 }
 
 fn fields(headers: &HeaderMap) -> impl Iterator<Item = String> {

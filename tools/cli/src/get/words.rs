@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 
 use clap::{Arg, Command};
 
-use super::exit::{FAILED_INIT, Failed};
+use super::exit::{FAILED_INIT, Failed, READ_ERROR};
 use super::{config, curl_flags};
 
 /// Returns the command lines of `get` between `--next`, in words that clap reads as curl does. Arguments of other
@@ -203,7 +203,7 @@ impl Lines<'_> {
         for (number, line) in config::lines(text) {
             let wrong = |why: &str| {
                 let text = format!("line {number} of {shown}: {why}");
-                Failed::new(FAILED_INIT, text)
+                Failed::new(READ_ERROR, text)
             };
             let (name, value) = config::flag(line).map_err(|why| wrong(&why))?;
             let short = name.strip_prefix('-').filter(|it| it.chars().count() == 1);

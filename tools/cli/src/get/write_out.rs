@@ -4,19 +4,29 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
+use url::Url;
 
-use super::exit::{CERTIFICATE, Failed, version_number};
+use super::exit::{Failed, version_number};
 use super::facts::Facts;
+use super::target::scheme_of;
 
-/// Writes a format with the figures of a transfer to standard output, or to the stream that it selects.
-pub(crate) fn write(format: &str, facts: &Facts) -> Result<(), Failed> {
+/// Writes a format with the figures of a transfer to standard output, or to the stream or file that it selects.
+pub(crate) fn write(format: &str, facts: &Facts) {
     let mut out = Out::default();
     render(format, facts, &mut out);
     // A closed pipe is not an error.
     let _ = std::io::stdout().write_all(out.stdout.as_bytes());
     let _ = std::io::stdout().flush();
     let _ = std::io::stderr().write_all(out.stderr.as_bytes());
-    Ok(())
+    for file in out.files {
+        if let Err(error) = file.write() {
+            // As in curl, the transfer has succeeded nevertheless.
+            let path = file.path;
+            crate::output::note(format!(
+                "cannot write {path}, the file of --write-out: {error}"
+            ));
+        }
+    }
 }
 
 /// Returns the format in an argument of --write-out, or in the file that it names.
@@ -34,15 +44,56 @@ pub(crate) fn load(argument: &str) -> Result<String, Failed> {
 struct Out {
     stdout: String,
     stderr: String,
-    is_stderr: bool,
+    files: Vec<OutFile>,
+    target: Target,
+}
+
+/// The destination of the text that follows.
+#[derive(Clone, Copy, Default)]
+enum Target {
+    #[default]
+    Stdout,
+    Stderr,
+    /// The last file.
+    File,
+}
+
+/// A file of `%output{FILE}`, to which `%output{>>FILE}` appends.
+struct OutFile {
+    path: String,
+    appends: bool,
+    text: String,
 }
 
 impl Out {
     fn push(&mut self, text: &str) {
-        match self.is_stderr {
-            true => self.stderr.push_str(text),
-            false => self.stdout.push_str(text),
+        match (self.target, self.files.last_mut()) {
+            (Target::File, Some(file)) => file.text.push_str(text),
+            (Target::Stderr, _) => self.stderr.push_str(text),
+            _ => self.stdout.push_str(text),
         }
+    }
+
+    fn begin_file(&mut self, name: &str) {
+        let appended = name.strip_prefix(">>");
+        self.files.push(OutFile {
+            path: appended.unwrap_or(name).to_owned(),
+            appends: appended.is_some(),
+            text: String::new(),
+        });
+        self.target = Target::File;
+    }
+}
+
+impl OutFile {
+    fn write(&self) -> std::io::Result<()> {
+        let mut options = std::fs::File::options();
+        match self.appends {
+            true => options.append(true),
+            false => options.write(true).truncate(true),
+        };
+        let mut file = options.create(true).open(&self.path)?;
+        file.write_all(self.text.as_bytes())
     }
 }
 
@@ -54,12 +105,15 @@ fn render(format: &str, facts: &Facts, out: &mut Out) {
             rest = next;
         } else if let Some((name, next)) = between(rest, "%{", '}') {
             match name {
-                "stderr" => out.is_stderr = true,
-                "stdout" => out.is_stderr = false,
+                "stderr" => out.target = Target::Stderr,
+                "stdout" => out.target = Target::Stdout,
                 "onerror" if facts.failed.is_none() => return,
                 "onerror" => {}
                 name => out.push(&variable(name, facts)),
             }
+            rest = next;
+        } else if let Some((name, next)) = between(rest, "%output{", '}') {
+            out.begin_file(name);
             rest = next;
         } else if let Some((name, next)) = between(rest, "%header{", '}') {
             out.push(facts.field(name).unwrap_or_default());
@@ -72,7 +126,13 @@ fn render(format: &str, facts: &Facts, out: &mut Out) {
 }
 
 fn escape(text: &str) -> Option<(&'static str, &str)> {
-    const ESCAPES: [(&str, &str); 4] = [("\\n", "\n"), ("\\t", "\t"), ("\\r", "\r"), ("%%", "%")];
+    const ESCAPES: [(&str, &str); 5] = [
+        ("\\n", "\n"),
+        ("\\t", "\t"),
+        ("\\r", "\r"),
+        ("\\\\", "\\\\"),
+        ("%%", "%"),
+    ];
     ESCAPES
         .iter()
         .find_map(|(escape, meaning)| Some((*meaning, text.strip_prefix(escape)?)))
@@ -85,7 +145,7 @@ fn between<'a>(text: &'a str, start: &str, end: char) -> Option<(&'a str, &'a st
 fn variable(name: &str, facts: &Facts) -> String {
     match name {
         "json" => json(facts).to_string(),
-        "header_json" => headers(facts).to_string(),
+        "header_json" => headers(facts),
         name => match value(name, facts) {
             Some(Value::String(text)) => text,
             Some(Value::Number(number)) if name.starts_with("time_") => {
@@ -113,15 +173,53 @@ pub(crate) fn json(facts: &Facts) -> Value {
     Value::Object(all.collect::<Map<_, _>>())
 }
 
-fn headers(facts: &Facts) -> Value {
-    let mut all = Map::new();
-    for (name, value) in facts.response.iter().flat_map(|response| &response.headers) {
-        let list = all.entry(name.as_str()).or_insert_with(|| json!([]));
-        if let Value::Array(list) = list {
-            list.push(json!(String::from_utf8_lossy(value.as_bytes())));
-        }
-    }
-    Value::Object(all)
+/// Returns the fields of the response as JSON, in the format and the order of curl.
+fn headers(facts: &Facts) -> String {
+    let headers = facts.response.iter().map(|response| &response.headers);
+    let fields = headers.flat_map(|headers| {
+        headers.keys().map(|name| {
+            let values = headers.get_all(name).iter();
+            let values: Vec<_> = values
+                .map(|value| String::from_utf8_lossy(value.as_bytes()))
+                .collect();
+            format!("{}:{}", json!(name.as_str()), json!(values))
+        })
+    });
+    let fields: Vec<_> = fields.collect();
+    format!("{{{}\n}}", fields.join(",\n"))
+}
+
+/// Returns a part of a URL for `%{url.PART}`, as it is written there.
+fn part(url: &str, part: &str) -> Option<String> {
+    let whole = match scheme_of(url) {
+        Some(_) => url.to_owned(),
+        None => format!("http://{url}"),
+    };
+    let parsed = Url::parse(&whole).ok();
+    let parsed = parsed.as_ref();
+    Some(match part {
+        "scheme" => parsed.map_or("", Url::scheme).to_owned(),
+        "user" => parsed.map_or("", Url::username).to_owned(),
+        "password" => parsed
+            .and_then(Url::password)
+            .unwrap_or_default()
+            .to_owned(),
+        "options" | "zoneid" => String::new(),
+        "host" => parsed
+            .and_then(Url::host_str)
+            .unwrap_or_default()
+            .to_owned(),
+        "port" => parsed
+            .and_then(Url::port_or_known_default)
+            .map_or_else(String::new, |port| port.to_string()),
+        "path" => parsed.map_or("", Url::path).to_owned(),
+        "query" => parsed.and_then(Url::query).unwrap_or_default().to_owned(),
+        "fragment" => parsed
+            .and_then(Url::fragment)
+            .unwrap_or_default()
+            .to_owned(),
+        _ => return None,
+    })
 }
 
 fn seconds(time: Duration) -> Value {
@@ -133,6 +231,13 @@ fn value(name: &str, facts: &Facts) -> Option<Value> {
     if let Some(name) = name.strip_prefix("time_") {
         return time(name, facts).map(seconds);
     }
+    if let Some(name) = name.strip_prefix("url.") {
+        return part(&facts.url, name).map(Value::String);
+    }
+    if let Some(name) = name.strip_prefix("urle.") {
+        let url = facts.effective_url.as_deref().unwrap_or(&facts.url);
+        return part(url, name).map(Value::String);
+    }
     let timing = facts.timing.as_ref();
     let remote = timing.and_then(|timing| timing.remote);
     let local = timing.and_then(|timing| timing.local);
@@ -142,6 +247,9 @@ fn value(name: &str, facts: &Facts) -> Option<Value> {
         "errormsg" => json!(failed.map(|failed| &failed.text)),
         "exitcode" => json!(failed.map_or(0, |failed| failed.code)),
         "filename_effective" => json!(facts.file_name),
+        // Those of other protocols and of TLS with proxies.
+        "ftp_entry_path" => Value::Null,
+        "proxy_ssl_verify_result" => json!(0),
         "http_code" | "response_code" => json!(facts.status().map_or(0, |status| status.as_u16())),
         "http_version" => json!(version(facts)),
         "local_ip" => json!(
@@ -156,7 +264,7 @@ fn value(name: &str, facts: &Facts) -> Option<Value> {
         "num_redirects" => json!(facts.redirects),
         "num_retries" => json!(facts.retries),
         "proxy_used" => json!(u8::from(timing.is_some_and(|timing| timing.is_proxied))),
-        "redirect_url" => json!(facts.redirect_url.as_ref().map(ToString::to_string)),
+        "redirect_url" => json!(facts.redirect_url),
         "remote_ip" => json!(
             remote
                 .map(|remote| remote.ip().to_string())
@@ -170,12 +278,10 @@ fn value(name: &str, facts: &Facts) -> Option<Value> {
         "size_upload" => json!(facts.size_upload),
         "speed_download" => json!(facts.speed(facts.size_download)),
         "speed_upload" => json!(facts.speed(facts.size_upload)),
-        "ssl_verify_result" => json!(u8::from(
-            failed.is_some_and(|failed| failed.code == CERTIFICATE)
-        )),
+        "ssl_verify_result" => json!(failed.map_or(0, |failed| failed.verify_result)),
         "url" => json!(facts.url),
         "url_effective" => json!(facts.effective_url),
-        "urlnum" => json!(facts.number),
+        "urlnum" | "xfer_id" => json!(facts.number),
         name => return quic(name, facts),
     })
 }
@@ -230,11 +336,12 @@ fn early_data(facts: &Facts) -> Option<String> {
     Some(early.to_string())
 }
 
-const NAMES: [&str; 45] = [
+const NAMES: [&str; 48] = [
     "content_type",
     "errormsg",
     "exitcode",
     "filename_effective",
+    "ftp_entry_path",
     "http_code",
     "http_version",
     "local_ip",
@@ -244,6 +351,7 @@ const NAMES: [&str; 45] = [
     "num_headers",
     "num_redirects",
     "num_retries",
+    "proxy_ssl_verify_result",
     "proxy_used",
     "redirect_url",
     "remote_ip",
@@ -267,6 +375,7 @@ const NAMES: [&str; 45] = [
     "url",
     "url_effective",
     "urlnum",
+    "xfer_id",
     "early_data",
     "quic_rtt",
     "quic_min_rtt",
@@ -301,6 +410,38 @@ mod tests {
     fn variables_are_formatted_as_by_curl() {
         let format = "%{http_code} %{time_total} %{speed_download} 100%%\\n\\x%";
         assert_eq!(rendered(format, &facts()).0, "000 0.500000 2000 100%\n\\x%");
+    }
+
+    #[test]
+    fn backslashes_stay_before_other_letters() {
+        assert_eq!(rendered(r"\\n\x\t", &facts()).0, "\\\\n\\x\t");
+    }
+
+    #[test]
+    fn parts_of_urls_are_as_written() {
+        let facts = Facts {
+            url: "a.test/x%20y?q=1#f".to_owned(),
+            effective_url: Some("https://u:p@b.test:81/z".to_owned()),
+            ..Facts::default()
+        };
+        let format = "%{url.path} %{url.query} %{url.fragment} %{urle.scheme} %{urle.user} \
+                      %{urle.password} %{urle.host} %{urle.port} %{urle.path}";
+        assert_eq!(
+            rendered(format, &facts).0,
+            "/x%20y q=1 f https u p b.test 81 /z"
+        );
+    }
+
+    #[test]
+    fn text_after_a_file_belongs_to_it() {
+        let mut out = Out::default();
+        render("a%output{f}b%{stdout}c%output{>>g}d", &facts(), &mut out);
+        let files = out.files.iter();
+        let files: Vec<_> = files
+            .map(|file| (&*file.path, file.appends, &*file.text))
+            .collect();
+        assert_eq!(files, [("f", false, "b"), ("g", true, "d")]);
+        assert_eq!(out.stdout, "ac");
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub(crate) enum Destination {
     Unclobbered(PathBuf),
     /// A file whose name the server may choose. It must not exist, unless its name is that of the URL.
     Named {
-        /// The name if the response has no usable one; may be empty.
+        /// The name if the response has no usable one.
         fallback: String,
         /// The folder of the file.
         folder: PathBuf,
@@ -32,9 +32,6 @@ pub(crate) enum Destination {
 /// The reason why a body is not written.
 #[derive(thiserror::Error, Debug)]
 pub(crate) enum SinkError {
-    /// [`Destination::Named`] without a name in the response or the URL.
-    #[error("neither the response nor the URL names a file")]
-    NoName,
     /// A download would be resumed in a file that the server named.
     #[error("the server named the file {}", .0.display())]
     ServerNamed(PathBuf),
@@ -76,7 +73,7 @@ impl Destination {
     /// Opens the destination for a response with these headers. The first `offset` bytes of a file are kept.
     ///
     /// # Errors
-    /// Returns an error if there is no name, or the file cannot be opened.
+    /// Returns an error if the file cannot be opened.
     pub(crate) fn open(
         &self,
         headers: &HeaderMap,
@@ -94,9 +91,6 @@ impl Destination {
                     Some(name) => (name, true),
                     None => (fallback.clone(), offset > 0),
                 };
-                if name.is_empty() {
-                    return Err(SinkError::NoName);
-                }
                 (folder.join(name), is_new)
             }
         };

@@ -25,8 +25,9 @@ pub(crate) fn name_of(headers: &HeaderMap) -> Option<String> {
     found
 }
 
-/// Returns the last segment of a URL's path if it can be the name of a file.
+/// Returns the last segment of a URL's path that is not empty if it can be the name of a file.
 pub(crate) fn file_name(path: &str) -> Option<&str> {
+    let path = path.strip_suffix('/').unwrap_or(path);
     let last = path.rsplit('/').next().unwrap_or_default();
     let is_usable = !last.is_empty() && last != "." && last != ".." && !is_special(last);
     is_usable.then_some(last)
@@ -115,7 +116,8 @@ mod tests {
     #[test]
     fn last_segment_of_a_path_is_a_name() {
         assert_eq!(file_name("/x/y"), Some("y"));
-        for path in ["/", "/x/", "/x/.", "/x/.."] {
+        assert_eq!(file_name("/x/"), Some("x"));
+        for path in ["/", "/x//", "/x/.", "/x/.."] {
             assert_eq!(file_name(path), None, "{path}");
         }
     }

@@ -66,27 +66,28 @@ impl ExpandedUrl {
     }
 }
 
-/// Returns all URLs of a pattern, as curl does. The last brace or bracket changes first.
+/// Returns all URLs of a pattern, as curl does. The last brace or bracket changes first. A backslash before a brace
+/// or bracket makes it literal.
 ///
 /// # Errors
-/// Returns an error if a brace or bracket is not closed or contains no range, or there are more than
+/// Returns an error if a brace or bracket is not closed, not opened or contains no range, or there are more than
 /// 100 000 URLs.
 pub(crate) fn expand_url(pattern: &str) -> Result<Vec<ExpandedUrl>, UrlPatternError> {
     let mut all = vec![ExpandedUrl::plain("")];
     let mut rest = pattern;
     loop {
-        let end = rest.find(['{', '[']).unwrap_or(rest.len());
-        let (text, after) = rest.split_at(end);
+        let malformed = |reason| UrlPatternError::Malformed {
+            pattern: pattern.to_owned(),
+            reason,
+        };
+        let (text, after) = literal(rest).map_err(malformed)?;
         for expanded in &mut all {
-            expanded.url.push_str(text);
+            expanded.url.push_str(&text);
         }
         if after.is_empty() {
             return Ok(all);
         }
-        let found = first_element(after).map_err(|reason| UrlPatternError::Malformed {
-            pattern: pattern.to_owned(),
-            reason,
-        })?;
+        let found = first_element(after).map_err(malformed)?;
         let (choices, next) = match found {
             Element::Choices(choices, next) => (choices, next),
             Element::Text(next) => {
@@ -118,6 +119,29 @@ fn append(expanded: &ExpandedUrl, choice: &str) -> ExpandedUrl {
     expanded
 }
 
+/// Returns the text before the first brace or bracket, without backslashes before braces and brackets, and the
+/// rest.
+fn literal(text: &str) -> Result<(String, &str), String> {
+    let mut literal = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(SPECIAL) {
+        let (before, after) = rest.split_at(at);
+        let is_escaped = before.ends_with('\\');
+        literal.push_str(&before[..at - usize::from(is_escaped)]);
+        match after.as_bytes().first() {
+            _ if is_escaped => literal.push_str(&after[..1]),
+            Some(b'{' | b'[') => return Ok((literal, after)),
+            _ => {
+                let close = &after[..1];
+                return Err(format!("'{close}' without its opening counterpart"));
+            }
+        }
+        rest = &after[1..];
+    }
+    literal.push_str(rest);
+    Ok((literal, ""))
+}
+
 enum Element<'a> {
     Choices(Vec<String>, &'a str),
     Text(&'a str),
@@ -126,9 +150,7 @@ enum Element<'a> {
 /// Parses the brace or bracket at the start of a text. Returns its values and the rest of the text.
 fn first_element(text: &str) -> Result<Element<'_>, String> {
     if let Some(inner) = text.strip_prefix('{') {
-        let (inner, next) = inner.split_once('}').ok_or("'{' without '}'")?;
-        let choices = inner.split(',').map(str::to_owned).collect();
-        return Ok(Element::Choices(choices, next));
+        return choices(inner);
     }
     let (inner, next) = text
         .strip_prefix('[')
@@ -140,6 +162,32 @@ fn first_element(text: &str) -> Result<Element<'_>, String> {
         return Ok(Element::Text(next));
     }
     range(inner).map(|choices| Element::Choices(choices, next))
+}
+
+/// Parses the values after an opening brace.
+fn choices(inner: &str) -> Result<Element<'_>, String> {
+    let mut choices = vec![String::new()];
+    let mut letters = inner.char_indices();
+    while let Some((at, letter)) = letters.next() {
+        let letter = match letter {
+            '}' if at == 0 => return Err("'{}' is empty".to_owned()),
+            '}' => return Ok(Element::Choices(choices, &inner[at + 1..])),
+            ',' => {
+                choices.push(String::new());
+                continue;
+            }
+            '{' | '[' | ']' => return Err(format!("'{letter}' within braces")),
+            '\\' => match letters.next() {
+                Some((_, escaped)) => escaped,
+                None => break,
+            },
+            letter => letter,
+        };
+        if let Some(choice) = choices.last_mut() {
+            choice.push(letter);
+        }
+    }
+    Err("'{' without '}'".to_owned())
 }
 
 /// Parses a range: `1-9`, `001-100:10`, `a-z`.
@@ -181,6 +229,8 @@ fn range(text: &str) -> Result<Vec<String>, String> {
     Ok(numbers.map(|number| format!("{number:0width$}")).collect())
 }
 
+/// The characters of patterns.
+const SPECIAL: [char; 4] = ['{', '}', '[', ']'];
 /// The largest number of URLs of a pattern. More would be a mistake, or an attack on a server.
 const MAX_URLS: usize = 100_000;
 
@@ -205,6 +255,17 @@ mod tests {
     }
 
     #[test]
+    fn backslashes_make_braces_and_brackets_literal() {
+        for (pattern, expected) in [
+            (r"\[1-3\]", &["[1-3]"][..]),
+            (r"\{a,b\}\x[1-2]", &[r"{a,b}\x1", r"{a,b}\x2"]),
+            (r"{a\,b,c\}}", &["a,b", "c}"]),
+        ] {
+            assert_eq!(urls(pattern), expected, "{pattern}");
+        }
+    }
+
+    #[test]
     fn ipv6_addresses_are_not_patterns() {
         assert_eq!(
             urls("https://[::1]:4433/[1-2]"),
@@ -223,6 +284,11 @@ mod tests {
             "[1-3:0]",
             "[1-999999999]",
             "[b-a]",
+            "{}",
+            "a]",
+            "}",
+            "{a{b}}",
+            "{a[1-2]}",
         ] {
             let error = expand_url(pattern).expect_err(pattern).to_string();
             assert!(error.contains(pattern), "{error}");

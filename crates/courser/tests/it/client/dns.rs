@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 
 use courser::Client;
 use courser::client::{ClientBuilder, DnsResolver, Proxy, Resolve as _};
-use http::Version;
+use http::{Request, Response, StatusCode, Version, header};
+use http_body_util::BodyExt as _;
 use tokio::net::UdpSocket;
 
-use super::server::{Protocols, Server, echo};
+use super::server::{Content, Protocols, Server, echo, full, service};
 use super::{timing, within};
 
 const A: u16 = 1;
@@ -211,4 +212,98 @@ async fn malformed_records_are_ignored() {
     let resolver = DnsResolver::new([address]).expect("a resolver");
     let services = within(resolver.services("example.test", 443)).await;
     assert!(services.map_or(true, |services| services.is_empty()));
+}
+
+/// Starts a DNS server over HTTPS. `answer` returns the response to the bytes of a query.
+async fn dns_over_https(
+    answer: impl Fn(&[u8]) -> Vec<u8> + Copy + Send + Sync + 'static,
+) -> Server {
+    let respond = move |request: Request<Content>| async move {
+        let kind = request.headers().get(header::CONTENT_TYPE).cloned();
+        let query = request.into_body().collect().await.expect("a query");
+        let mut response = Response::new(full(answer(&query.to_bytes())));
+        if kind.is_none_or(|kind| kind != "application/dns-message") {
+            *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+        }
+        response
+    };
+    Server::start(Protocols::Both, service(respond)).await
+}
+
+fn over_https(server: &Server) -> DnsResolver {
+    let client = super::client(server);
+    let url = format!("https://localhost:{}/dns-query", server.address.port());
+    DnsResolver::over_https(client, &url).expect("a resolver")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn addresses_and_services_are_found_over_https() {
+    let names = dns_over_https(|query| {
+        assert_eq!(
+            query[..2],
+            [0, 0],
+            "the ID, so that responses can be cached"
+        );
+        let (name, kind, end) = question(query).expect("a question");
+        let records = match kind {
+            A => here(),
+            HTTPS if name.starts_with('_') => vec![https(&[alpn(&["h3"])])],
+            _ => Vec::new(),
+        };
+        answer(&query[..end], kind, &records)
+    })
+    .await;
+    let server = Server::start(Protocols::Both, echo()).await;
+    let client = Client::builder()
+        .platform_roots(false)
+        .root(server.identity.certificate())
+        .proxy(Proxy::Direct)
+        .resolver(over_https(&names))
+        .build()
+        .expect("a client");
+    let response = within(client.get(&url(&server))).await.expect("answered");
+    assert_eq!(response.version(), Version::HTTP_3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn failures_over_https_are_errors_of_names() {
+    for refuse in [
+        // NXDOMAIN, SERVFAIL, and text.
+        |query: &[u8]| [&query[..2], &[0x81, 0x83], &query[4..]].concat(),
+        |query: &[u8]| [&query[..2], &[0x81, 0x82], &query[4..]].concat(),
+        |_: &[u8]| b"no message".to_vec(),
+    ] {
+        let names = dns_over_https(refuse).await;
+        let client = Client::builder()
+            .proxy(Proxy::Direct)
+            .resolver(over_https(&names))
+            .build()
+            .expect("a client");
+        let error = within(client.get("https://example.test/")).await;
+        assert!(error.expect_err("no address").is_dns());
+    }
+    let plain = DnsResolver::over_https(Client::new().expect("a client"), "http://a.test/");
+    let error = plain.expect_err("without TLS").to_string();
+    assert!(error.contains("https://"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn messages_over_https_are_limited() {
+    for (size, is_accepted) in [(65_535, true), (65_536, false)] {
+        let names = match is_accepted {
+            true => dns_over_https(|query| padded(query, 65_535)).await,
+            false => dns_over_https(|query| padded(query, 65_536)).await,
+        };
+        let found = within(over_https(&names).addresses("example.test")).await;
+        assert_eq!(found.is_ok(), is_accepted, "{size}: {found:?}");
+    }
+}
+
+/// Answers with one address, and bytes after the message, up to a size.
+fn padded(query: &[u8], size: usize) -> Vec<u8> {
+    let (_, kind, end) = question(query).expect("a question");
+    let records = if kind == A { here() } else { Vec::new() };
+    let mut answer = answer(&query[..end], kind, &records);
+    answer.resize(size, 0);
+    answer
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use courser::client::HttpVersion;
+use courser::{Endpoint, Identity, ServerConfig, Side, h3};
 use futures_util::stream;
 use http::{Request, StatusCode, header};
 use http_body::Frame;
@@ -13,7 +14,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-use super::server::{Content, Protocols, Server, full, service};
+use super::server::Content;
 use super::*;
 
 /// Longer than a test may take.
@@ -156,26 +157,44 @@ fn observed() -> (Content, Arc<AtomicBool>) {
     (content, is_read)
 }
 
+/// Refuses the first request over HTTP/3 without a look at its content, and permits and echoes that of others.
+async fn serve_http3(endpoint: Endpoint) -> Option<()> {
+    let connection = endpoint.accept().await?.await.ok()?;
+    let server = h3::ServerConnection::new(connection, h3::Config::new(Side::Server));
+    let (_, respond) = server.accept().await.ok()?.resolve().await.ok()?;
+    let mut refusal = Response::new(Full::new(Bytes::from_static(b"no")));
+    *refusal.status_mut() = StatusCode::FORBIDDEN;
+    respond.send(refusal).await.ok()?;
+    while let Ok(unresolved) = server.accept().await {
+        let (request, mut respond) = unresolved.resolve().await.ok()?;
+        let mut permission = Response::new(());
+        *permission.status_mut() = StatusCode::CONTINUE;
+        respond.interim(permission).await.ok()?;
+        let content = request.into_body().collect().await.ok()?.to_bytes();
+        respond.send(Response::new(Full::new(content))).await.ok()?;
+    }
+    Some(())
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn content_is_sent_or_withheld_over_http3() {
-    let answers = service(|request| async move {
-        if request.uri().path() == "/refused" {
-            let mut response = http::Response::new(full("no"));
-            *response.status_mut() = StatusCode::FORBIDDEN;
-            return response;
-        }
-        let content = request.into_body().collect().await;
-        http::Response::new(full(content.expect("content").to_bytes()))
-    });
-    let server = Server::start(Protocols::Quic, answers).await;
-    let client = builder(&server)
+    let identity = Identity::dev().expect("a certificate");
+    let config = ServerConfig::with_identity(&identity).expect("matching key");
+    let address = "127.0.0.1:0".parse().expect("an address");
+    let endpoint = Endpoint::server(config.alpn([h3::ALPN]), address).expect("a port");
+    let port = endpoint.local_addr().expect("bound").port();
+    crate::common::spawn(serve_http3(endpoint));
+    let client = Client::builder()
+        .platform_roots(false)
+        .root(identity.certificate())
+        .proxy(Proxy::Direct)
         .version(HttpVersion::Http3Only)
         .expect_continue_timeout(NEVER)
         .build()
         .expect("a client");
-    for (path, status, is_sent) in [("/refused", 403, false), ("/", 200, true)] {
+    for (status, is_sent) in [(403, false), (200, true)] {
         let (content, is_read) = observed();
-        let request = Request::post(server.url(path))
+        let request = Request::post(format!("https://127.0.0.1:{port}/"))
             .header(header::EXPECT, "100-continue")
             .body(content)
             .expect("a request");

@@ -465,6 +465,7 @@ fn cookies_of_a_response_are_limited() {
         known: Some(Mutex::default()),
         jar: None,
         verbosity: VERBOSITY,
+        details: Details::Hidden,
     };
     let mut response = HeaderMap::new();
     for number in 0..=MAX_SET_AT_ONCE {
@@ -487,7 +488,7 @@ fn cookies_are_sensitive() {
         files: vec![String::new()],
         ..CookiePlan::default()
     };
-    let cookies = Cookies::load(&plan, VERBOSITY);
+    let cookies = Cookies::load(&plan, VERBOSITY, Details::Hidden);
     let uri = Uri::from_static("https://a.test/");
     let mut response = HeaderMap::new();
     response.insert(header::SET_COOKIE, HeaderValue::from_static("kept=1"));

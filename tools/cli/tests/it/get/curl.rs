@@ -173,7 +173,7 @@ fn flags_that_are_not_built_are_refused_with_a_reason() {
         ("--ntlm", "NTLM"),
         ("--ftp-pasv", "other than HTTP"),
         ("-P", "other than HTTP"),
-        ("--doh-url", "--resolve"),
+        ("--doh-insecure", "--cacert"),
         ("--digest", "Basic"),
     ] {
         let output = run(&[flag, "http://127.0.0.1:1/"]);
@@ -382,4 +382,147 @@ fn versions_of_tls_are_chosen() {
         );
     }
     assert_eq!(code(&["-s", "--tls-max", "1.2", "--http3-only", &url]), 2);
+}
+
+#[test]
+fn large_content_waits_for_permission() {
+    let server = Recorder::start(&[OK]);
+    let folder = Folder::new();
+    let file = folder.file("large", &"x".repeat((1 << 20) + 1));
+    let url = server.url("/");
+    let flags = ["-s", "--expect100-timeout", "0.05"];
+    get(&[&flags[..], &["-T", &file, &url]].concat());
+    get(&[&flags[..], &["-T", &file, "-H", "expect:", &url]].concat());
+    get(&[&flags[..], &["-d", "x", &url]].concat());
+    let requests = server.requests();
+    let expect = requests
+        .iter()
+        .map(|request| request.contains("\r\nexpect: 100-continue\r\n"));
+    assert_eq!(expect.collect::<Vec<_>>(), [true, false, false]);
+}
+
+#[test]
+fn each_file_is_uploaded_to_its_url() {
+    let server = Recorder::start(&[OK]);
+    let folder = Folder::new();
+    let files = ["one", "two"].map(|name| folder.file(name, name));
+    let pattern = format!("{{{},{}}}", files[0], files[1]);
+    let [a, b] = ["/a/", "/b"].map(|path| server.url(path));
+    get(&[
+        "-s",
+        "-T",
+        &pattern,
+        "-T",
+        &files[1],
+        &a,
+        &b,
+        &server.url("/c"),
+    ]);
+    let requests = server.requests();
+    for (request, (line, content)) in requests.iter().zip([
+        ("PUT /a/one ", "one"),
+        ("PUT /a/two ", "two"),
+        ("PUT /b ", "two"),
+        ("GET /c ", ""),
+    ]) {
+        assert!(request.starts_with(line), "{request}");
+        assert!(
+            request.ends_with(&format!("\r\n\r\n{content}")),
+            "{request}"
+        );
+    }
+    assert_eq!(requests.len(), 4);
+}
+
+#[test]
+fn traces_show_messages_without_credentials() {
+    let server = Recorder::start(&[OK]);
+    let folder = Folder::new();
+    let file = folder.path().join("trace").display().to_string();
+    let url = server.url("/");
+    let flags = ["-s", "-u", "me:secret", "-d", "a=1", "--trace-ascii"];
+    get(&[&flags[..], &[&file, &url]].concat());
+    let trace = std::fs::read_to_string(&file).expect("a trace");
+    for part in [
+        "=> Send header, ",
+        "\n0000: POST /",
+        "=> Send data, 3 bytes (0x3)\n0000: a=1\n",
+        "<= Recv header, 14 bytes (0xe)\n0000: HTTP/1.1 200\n",
+        "<= Recv data, 3 bytes (0x3)\n0000: ok.\n",
+        "== Info: ",
+    ] {
+        assert!(trace.contains(part), "{part}: {trace}");
+    }
+    assert!(!trace.contains("bWU6c2VjcmV0"), "{trace}");
+    let order = [
+        "=> Send header",
+        "=> Send data",
+        "<= Recv header",
+        "<= Recv data",
+    ];
+    let order = order.map(|what| trace.find(what).expect("shown"));
+    assert!(order.is_sorted(), "{trace}");
+    let output = run(&["-s", "--trace", "%", "-o", &file, &url]);
+    let trace = String::from_utf8_lossy(&output.stderr);
+    assert!(trace.contains("\n0000: 6f 6b 0a "), "{trace}");
+}
+
+#[test]
+fn failures_have_the_codes_of_curl() {
+    for (answer, expected) in [
+        ("no HTTP\r\n\r\n", 1),
+        ("HTTP/1.1 200 OK\r\ncontent-length: x\r\n\r\n", 8),
+        ("HTTP/1.1 200 OK\r\nno colon\r\n\r\n", 8),
+        (
+            "HTTP/1.1 302 F\r\nlocation: http://[x/\r\ncontent-length: 0\r\n\r\n",
+            3,
+        ),
+        (
+            "HTTP/1.1 302 F\r\nlocation:\r\ncontent-length: 0\r\n\r\n",
+            0,
+        ),
+        (
+            "HTTP/1.1 200 OK\r\ncontent-encoding: x\r\ncontent-length: 1\r\n\r\nx",
+            61,
+        ),
+    ] {
+        let answers = Box::leak(Box::new([answer]));
+        let server = Recorder::start(answers);
+        let output = run(&["-sL", "--compressed", &server.url("/")]);
+        assert_eq!(output.status.code(), Some(expected), "{answer}");
+    }
+    for (flags, expected) in [
+        (&["--interface", "192.0.2.1"][..], 45),
+        (&["--resolve", "x"], 49),
+        (&["--netrc-file", "/nonexistent"], 26),
+        (&["--tlsv1.3", "--tls-max", "1.2"], 35),
+        (&["-m", "0"], 7),
+    ] {
+        let output = run(&[flags, &["http://127.0.0.1:1/"]].concat());
+        assert_eq!(output.status.code(), Some(expected), "{flags:?}");
+    }
+    assert_eq!(run(&["file:///etc/hostname"]).status.code(), Some(1));
+}
+
+#[test]
+fn condition_holds_if_the_server_ignores_it() {
+    const DATED: &str = "HTTP/1.1 200 OK\r\nlast-modified: Sun, 06 Nov 1994 08:49:37 \
+                         GMT\r\ncontent-length: 3\r\n\r\nok\n";
+    let server = Recorder::start(&[DATED]);
+    for (condition, text) in [
+        ("6 Nov 1994 08:49:37", "304"),
+        ("6 Nov 1994 08:49:36", "ok\n200"),
+        ("-6 Nov 1994 08:49:37", "304"),
+        ("-6 Nov 1994 08:49:38", "ok\n200"),
+    ] {
+        let shown = get(&[
+            "-s",
+            "-z",
+            condition,
+            "-w",
+            "%{http_code}",
+            &server.url("/"),
+        ]);
+        assert_eq!(shown, text, "{condition}");
+    }
 }
