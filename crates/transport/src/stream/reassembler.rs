@@ -250,6 +250,10 @@ impl Reassembler {
         let mut buffer = buffers.take_received(data.len(), preferred);
         buffers.extend_received(&mut buffer, data);
         let offset = self.end - data.len() as u64;
+        if self.ready.capacity() == 0 {
+            // The queue would begin with four entries, but a request rarely needs two.
+            self.ready.reserve_exact(1);
+        }
         self.ready.push_back(Ready::new(offset, buffer));
     }
 

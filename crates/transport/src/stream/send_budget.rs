@@ -191,8 +191,9 @@ impl SendBudget {
     }
 }
 
-/// The smallest limit on bytes kept for sending, if the configuration allows that much.
-pub(super) const SEND_BUFFER_MIN: u64 = 512 << 10;
+/// The smallest limit on bytes kept for sending, if the configuration allows that much: twice [`UNSENT_MIN`], so that
+/// one stream leaves half of it to others. A peer that never acknowledges anything holds this much (attack A24).
+pub(super) const SEND_BUFFER_MIN: u64 = 128 << 10;
 
 /// Bytes that a connection may keep until they are acknowledged even if memory is short.
 const MIN_FAIR_SHARE: u64 = 64 << 10;

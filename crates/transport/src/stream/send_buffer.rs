@@ -137,7 +137,7 @@ impl SendBuffer {
                     _ => 0,
                 };
                 let chunk = Chunk::Open(buffers.take(next_capacity(previous, data.len())));
-                self.chunks.push_back(Part {
+                self.push(Part {
                     offset: self.end,
                     chunk,
                 });
@@ -157,10 +157,19 @@ impl SendBuffer {
         let offset = self.end;
         self.end += bytes.len() as u64;
         buffers.sending.on_written(bytes.len() as u64);
-        self.chunks.push_back(Part {
+        self.push(Part {
             offset,
             chunk: Chunk::Foreign(bytes),
         });
+    }
+
+    /// Appends a part. The first one gets the memory of one, instead of four, because many streams never have
+    /// another.
+    fn push(&mut self, part: Part) {
+        if self.chunks.capacity() == 0 {
+            self.chunks.reserve_exact(1);
+        }
+        self.chunks.push_back(part);
     }
 
     /// Ends the stream after the bytes written.

@@ -95,6 +95,7 @@ fn connections_accept_less_from_the_application_when_memory_is_short() {
             pair.server.touch();
             pair.run_for(Duration::from_millis(1));
             let streams = pair.server.connection().streams();
+            streams.on_congestion_window(128 << 10);
             let id = streams.open(Direction::Unidirectional).expect("room");
             match streams.write(id, &[1; 30_000]) {
                 Ok(len) => written += len,

@@ -48,6 +48,7 @@ fn limits_follow_the_congestion_window_within_the_configuration() {
 #[test]
 fn a_quarter_of_little_memory_is_the_limit() {
     let mut budget = budget();
+    budget.on_congestion_window(1 << 20);
     budget.set_memory_left(1 << 20);
     assert_eq!(budget.write_limits(0).connection, 256 << 10);
     budget.set_memory_left(0);

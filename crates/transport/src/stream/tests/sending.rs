@@ -135,6 +135,7 @@ fn lost_data_and_bare_fin_need_no_credit() {
 #[test]
 fn streams_of_one_priority_take_turns() {
     let mut client = wide_client();
+    client.streams.on_congestion_window(128 << 10);
     let ids = [0; 3].map(|_| client.streams.open(UNI).unwrap());
     for id in ids {
         client.streams.write(id, &[0; 100_000]).unwrap();
