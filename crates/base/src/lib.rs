@@ -5,6 +5,7 @@
 //! socket: [`Time`] is a number that the caller supplies.
 
 mod address;
+pub mod demand;
 mod ecn;
 pub mod foreign;
 mod four_tuple;

@@ -10,6 +10,7 @@ use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use courser_base::demand;
 use foldhash::fast::RandomState;
 
 use crate::buffers::{self, Buffer};
@@ -232,7 +233,8 @@ impl Reader {
             offset,
             left,
             first: offset,
-            next: FIRST * GROWTH,
+            // As small as the first, because a protocol may take two before it detects that the peer takes none.
+            next: FIRST,
             last: PieceEnd::of(&[], offset),
             ahead: first?.into_iter().collect(),
             pending: None,
@@ -291,9 +293,11 @@ impl Reader {
             return Poll::Ready(Ok(chunk));
         }
         let read = match &mut self.pending {
-            None => self
-                .source
-                .read_some(self.offset, self.left, self.next, Blocking::Forbidden),
+            None => {
+                let most = self.most();
+                self.source
+                    .read_some(self.offset, self.left, most, Blocking::Forbidden)
+            }
             Some(_) => Err(ServeError::WouldBlock),
         };
         let chunk = match read {
@@ -305,9 +309,17 @@ impl Reader {
         Poll::Ready(self.source.check(&self.last).map(|()| chunk))
     }
 
+    /// Returns the largest size of the next piece: no more than the caller can use, because the rest would wait
+    /// in memory for the peer, unless that is very little.
+    fn most(&self) -> usize {
+        let demand = usize::try_from(demand::current()).unwrap_or(usize::MAX);
+        self.next.min(demand.max(FIRST))
+    }
+
     fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<Result<Bytes, ServeError>> {
+        let most = self.most();
         let pending = self.pending.get_or_insert_with(|| {
-            let (source, most) = (self.source.clone(), self.next);
+            let (source, most) = (self.source.clone(), most);
             let (offset, left) = (self.offset, self.left);
             tokio::task::spawn_blocking(move || source.read_ahead(offset, left, most))
         });
@@ -324,7 +336,7 @@ const FIRST: usize = 512;
 /// Size in bytes up to which part of a larger file is read at once.
 const SMALL_PART: usize = 4 * 1024;
 
-/// Each piece is at most this many times as large as the one before it, up to [`EARLY`].
+/// Each piece from the third on is at most this many times as large as the one before it, up to [`EARLY`].
 const GROWTH: usize = 4;
 
 /// The largest early piece in bytes. Later pieces are half of what was taken before, up to

@@ -27,6 +27,11 @@ impl MessageWriter {
         }
     }
 
+    /// Returns how much content fits into this many bytes together with the header of its frame.
+    pub const fn content_within(bytes: u64) -> u64 {
+        bytes.saturating_sub(LARGEST_HEADER)
+    }
+
     /// Starts a message with its HEADERS frame, encoded by [`Connection::encode`](crate::Connection::encode).
     /// `length` is the length of the content, if known.
     pub const fn new(headers: Vec<u8>, length: Option<u64>) -> Self {
@@ -85,6 +90,11 @@ impl MessageWriter {
         matches!(self.left, Some(0))
     }
 
+    /// Frees spare memory, because the peer may take no more for a long time.
+    pub fn shrink(&mut self) {
+        self.chunks.shrink_to_fit();
+    }
+
     fn close_small(&mut self) {
         if !self.small.is_empty() {
             self.chunks.push(std::mem::take(&mut self.small).into());
@@ -99,6 +109,9 @@ const SMALL_AS_U64: u64 = SMALL as u64;
 
 /// Size of the header of a DATA frame with small content: a type and a length of two bytes.
 const MAX_HEADER: usize = 3;
+
+/// Size of the header of a DATA frame with less than a gigabyte of content.
+const LARGEST_HEADER: u64 = 5;
 
 #[cfg(test)]
 mod tests {

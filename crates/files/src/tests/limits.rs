@@ -1,3 +1,9 @@
+use std::future::poll_fn;
+use std::pin::Pin;
+
+use courser_base::demand;
+use http_body::Body as _;
+
 use super::*;
 
 /// Requests far more files than fit into memory.
@@ -107,4 +113,30 @@ async fn pieces_are_in_proportion_to_the_bytes_taken() {
     }
     let next = body.frame().await.expect("a frame").expect("content");
     assert!(next.into_data().expect("content").len() <= 32 * 1024);
+}
+
+/// A piece beyond the credit of the peer would wait in memory for as long as the peer likes.
+#[tokio::test]
+async fn pieces_are_no_larger_than_the_demand() {
+    let folder = Folder::new();
+    folder.file("large", vec![b'x'; 1 << 20]);
+    let files = folder.serve();
+    let request = Request::get("/large").body(()).expect("a request");
+    let answer = files.clone().call(request).await.expect("an answer");
+    let mut body = answer.into_body();
+    let (mut taken, mut largest) = (0, 0);
+    for demand in [u64::MAX, 5_000, 100, 0, u64::MAX] {
+        for _ in 0..20 {
+            let next = poll_fn(|cx| demand::within(demand, || Pin::new(&mut body).poll_frame(cx)));
+            let frame = next.await.expect("a frame").expect("content");
+            let len = frame.into_data().expect("content").len();
+            // Fewer bytes than a first piece are not worth a call.
+            assert!(len as u64 <= demand.max(512), "{len} bytes for {demand}");
+            (taken, largest) = (taken + len, largest.max(len));
+            if taken > 400_000 {
+                break;
+            }
+        }
+    }
+    assert_eq!(largest, 64 * 1024);
 }

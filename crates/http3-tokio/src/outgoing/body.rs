@@ -6,6 +6,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Buf as _;
+use courser_base::demand;
 use courser_http3::{FieldsToSend, MessageWriter};
 use courser_quic::hooks::{SendStreamHooks, Write};
 use courser_quic::runtime::{self, Sleep};
@@ -56,8 +57,8 @@ impl Outgoing {
         let mut unwritten = Unwritten::new(headers, length);
         let mut stopped = None;
         while !body.is_end_stream() {
-            self.wait_for_credit(&mut unwritten).await?;
-            let frame = self.next_frame(body.as_mut(), &mut unwritten, &mut stopped);
+            let credit = self.wait_for_credit(&mut unwritten).await?;
+            let frame = self.next_frame(body.as_mut(), credit, &mut unwritten, &mut stopped);
             let frame = match frame.await? {
                 Some(Ok(frame)) => frame,
                 Some(Err(error)) => return Err(Failure::Body(error.into())),
@@ -83,28 +84,38 @@ impl Outgoing {
         self.write_last(unwritten).await
     }
 
-    /// Waits while the peer grants no credit. The header section is sent first, but the body is not polled,
-    /// because a frame that it returned now would wait in memory (attack A88).
-    async fn wait_for_credit(&mut self, unwritten: &mut Unwritten) -> Result<(), Failure> {
+    /// Waits while the peer grants no credit, and returns how much it grants. The header section is sent first, but
+    /// the body is not polled, because a frame that it returned now would wait in memory (attack A88).
+    async fn wait_for_credit(&mut self, unwritten: &mut Unwritten) -> Result<u64, Failure> {
         let ahead = unwritten.frames.len() as u64;
-        let is_ready = poll_fn(|cx| Poll::Ready(self.send.poll_worth_writing(cx, ahead))).await;
-        match is_ready {
-            Poll::Ready(result) => return Ok(result?),
+        let credit = poll_fn(|cx| Poll::Ready(self.send.poll_credit(cx, ahead))).await;
+        match credit {
+            Poll::Ready(credit) => return Ok(credit?),
             Poll::Pending => self.write_all(unwritten).await?,
         }
-        Ok(poll_fn(|cx| self.send.poll_worth_writing(cx, 0)).await?)
+        let credit = poll_fn(|cx| {
+            let credit = self.send.poll_credit(cx, 0);
+            if credit.is_pending() {
+                unwritten.frames.shrink();
+            }
+            credit
+        });
+        Ok(credit.await?)
     }
 
     /// Waits for the next frame of the body, which may be idle for long. Meanwhile writes the available bytes,
-    /// unless only the end is missing. Fails when the peer has stopped reading.
+    /// unless only the end is missing. Fails when the peer has stopped reading. `credit` is how much can be written.
     async fn next_frame<B: Body>(
         &mut self,
         mut body: Pin<&mut B>,
+        credit: u64,
         unwritten: &mut Unwritten,
         stopped: &mut Option<Stopped>,
     ) -> Result<Option<Result<http_body::Frame<B::Data>, B::Error>>, Failure> {
+        let demand = MessageWriter::content_within(credit);
         poll_fn(|cx| {
-            if let Poll::Ready(frame) = body.as_mut().poll_frame(cx) {
+            let polled = demand::within(demand, || body.as_mut().poll_frame(cx));
+            if let Poll::Ready(frame) = polled {
                 return Poll::Ready(Ok(frame));
             }
             ready!(unwritten.poll_hold(cx));

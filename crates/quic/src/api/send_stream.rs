@@ -508,11 +508,7 @@ impl SendStreamHooks for SendStream {
         self.half.credit(locked.state(), self.connection.handle)
     }
 
-    fn poll_worth_writing(
-        &mut self,
-        cx: &mut Context<'_>,
-        ahead: u64,
-    ) -> Poll<Result<(), WriteError>> {
+    fn poll_credit(&mut self, cx: &mut Context<'_>, ahead: u64) -> Poll<Result<u64, WriteError>> {
         let Self { connection, half } = self;
         let mut waker = TaskWaker::of(cx);
         let mut locked = connection.lock();
@@ -520,9 +516,9 @@ impl SendStreamHooks for SendStream {
             &mut locked,
             connection.handle,
             &mut waker,
-            |streams, id| match streams.is_worth_writing(id, ahead)? {
-                true => Ok(()),
-                false => Err(transport::WriteError::Blocked),
+            |streams, id| match streams.credit_beyond(id, ahead)? {
+                0 => Err(transport::WriteError::Blocked),
+                credit => Ok(credit),
             },
         )
     }

@@ -244,22 +244,23 @@ impl SendPart {
         own.min(limits.credit)
     }
 
-    ///Returns true if bytes written after `ahead` more bytes could be sent within the credit, or can never be
-    /// sent. Otherwise, if `ahead` is 0, the writer is notified later, like after a blocked write.
-    pub(super) fn is_worth_writing(&mut self, ahead: u64, limits: WriteLimits) -> bool {
-        let is_open = matches!(self.state, State::Ready | State::Send);
-        if !is_open || self.credit_for_writes(limits).min(limits.connection) > ahead {
-            return true;
+    /// Returns how many bytes written after `ahead` more bytes could be sent within the credit, or
+    /// `u64::MAX` if bytes can never be sent. With 0, if `ahead` is 0, the writer is notified later, like after
+    /// a blocked write.
+    pub(super) fn credit_beyond(&mut self, ahead: u64, limits: WriteLimits) -> u64 {
+        if !matches!(self.state, State::Ready | State::Send) {
+            return u64::MAX;
         }
-        if ahead > 0 {
-            return false;
+        let credit = self.credit_for_writes(limits).min(limits.connection);
+        if credit > ahead || ahead > 0 {
+            return credit.saturating_sub(ahead);
         }
         self.waiting = if self.limit.available() <= self.buffer.unsent() {
             Waiting::ForCredit
         } else {
             Waiting::ForConnection
         };
-        false
+        0
     }
 
     /// Returns true while a writer waits for credit of this stream.

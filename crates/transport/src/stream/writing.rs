@@ -63,26 +63,25 @@ impl Streams {
         self.on_written(key, result)
     }
 
-    /// Returns true if bytes written after `ahead` more bytes could be sent within the peer's
-    /// credit. Otherwise, if `ahead` is 0, [`StreamEvent::Writable`] follows when there is credit.
+    /// Returns how many bytes written after `ahead` more bytes could be sent within the peer's credit, or
+    /// `u64::MAX` if bytes can never be sent. With 0, if `ahead` is 0, [`StreamEvent::Writable`] follows when
+    /// there is credit.
     ///
-    ///An application that produces content on demand should call this first: content for a peer that grants
-    /// no credit takes memory until the peer grants some.
+    /// An application that produces content on demand should call this first: content beyond the credit takes
+    /// memory until the peer grants more.
     ///
     /// # Errors
     ///
     /// The errors of [`Streams::write`], without [`WriteError::Blocked`].
-    pub fn is_worth_writing(&mut self, id: StreamId, ahead: u64) -> Result<bool, WriteError> {
+    pub fn credit_beyond(&mut self, id: StreamId, ahead: u64) -> Result<u64, WriteError> {
         let (key, limits) = (self.sender(id)?, self.write_limits());
         let state = self.table.at(key);
         if let Some(code) = state.send.stopped() {
             return Err(WriteError::Stopped(code));
         }
-        if state.send.is_worth_writing(ahead, limits) {
-            return Ok(true);
-        }
-        if ahead > 0 {
-            return Ok(false);
+        let credit = state.send.credit_beyond(ahead, limits);
+        if credit > 0 || ahead > 0 {
+            return Ok(credit);
         }
         if state.send.is_waiting_for_connection() {
             self.buffers.sending.wait(id);
@@ -90,7 +89,7 @@ impl Streams {
             let is_blocked = self.queues.signal_blocked(key, state);
             self.counters.stream_blocked += u64::from(is_blocked);
         }
-        Ok(false)
+        Ok(0)
     }
 
     pub(super) fn write_limits(&self) -> WriteLimits {

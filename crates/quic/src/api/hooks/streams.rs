@@ -26,17 +26,14 @@ pub trait SendStreamHooks {
         write: Write<'_>,
     ) -> Poll<Result<Written, WriteError>>;
 
-    /// Waits until the credit of the peer covers more than `ahead` further bytes. Content that is produced for
-    /// a peer without credit occupies memory for as long as the peer likes. With bytes ahead the task may not
-    /// be woken: they have to be written first.
+    /// Waits until the credit of the peer covers more than `ahead` further bytes, and returns how many more it
+    /// covers; `u64::MAX` if the stream can never send them. Content that is produced beyond the credit
+    /// occupies memory for as long as the peer likes. With bytes ahead the task may not be woken: they have to
+    /// be written first.
     ///
     /// # Errors
     /// Returns the errors of `SendStream::write`.
-    fn poll_worth_writing(
-        &mut self,
-        cx: &mut Context<'_>,
-        ahead: u64,
-    ) -> Poll<Result<(), WriteError>>;
+    fn poll_credit(&mut self, cx: &mut Context<'_>, ahead: u64) -> Poll<Result<u64, WriteError>>;
 
     /// Writes bytes under a lock that the caller holds.
     ///

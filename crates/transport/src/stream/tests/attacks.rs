@@ -218,7 +218,7 @@ fn little_is_kept_for_a_peer_that_grants_no_credit() {
                 let _ = end.streams.write(id, &[0; 100_000]);
                 end.send_all();
             }
-            assert_eq!(end.streams.is_worth_writing(id, 0), Ok(false));
+            assert_eq!(end.streams.credit_beyond(id, 0), Ok(0));
         }
         let kept = end.streams.buffers.sending.retained();
         let beyond = if of_stream > 1 { 128 << 10 } else { 0 };
@@ -239,18 +239,18 @@ fn credit_wakes_writer_that_waits_for_it() {
     let id = end.streams.open(BIDI).unwrap();
     end.streams.write(id, &[0; 10]).unwrap();
     end.send_all();
-    assert_eq!(end.streams.is_worth_writing(id, 0), Ok(false));
+    assert_eq!(end.streams.credit_beyond(id, 0), Ok(0));
     assert_eq!(kinds(&end.send_all()), ["STREAM_DATA_BLOCKED 0 10"]);
     assert!(end.streams.unacked_or_unsent());
     end.max_stream_data(id, 100).unwrap();
     assert_eq!(end.events(), [StreamEvent::Writable { id }]);
-    assert_eq!(end.streams.is_worth_writing(id, 0), Ok(true));
+    assert_eq!(end.streams.credit_beyond(id, 0), Ok(10));
     end.streams.write(id, &[0; 10]).unwrap();
     end.send_all();
-    assert_eq!(end.streams.is_worth_writing(id, 0), Ok(false));
+    assert_eq!(end.streams.credit_beyond(id, 0), Ok(0));
     end.max_data(30);
     assert_eq!(end.events(), [StreamEvent::Writable { id }]);
-    assert_eq!(end.streams.is_worth_writing(id, 0), Ok(true));
+    assert_eq!(end.streams.credit_beyond(id, 0), Ok(10));
 }
 
 /// Attack limit K15 and attack A71: streams that are opened only to be cancelled.
