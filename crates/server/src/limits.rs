@@ -87,7 +87,8 @@ pub struct Limits {
     /// Largest number of fields in the header section of a request, over every protocol. Default 1024. Requests
     /// with more are answered with 431 (Request Header Fields Too Large).
     pub max_header_fields: u32,
-    /// Largest number of concurrent requests on an HTTP/2 connection. Default 256.
+    /// Largest number of concurrent requests on an HTTP/2 connection. Default 100, the least that RFC 9113 §6.5.2
+    /// recommends: each takes some kilobytes while the client does not read its response.
     pub max_http2_streams: u32,
 }
 
@@ -131,7 +132,7 @@ impl Default for Limits {
             handler_timeout: None,
             max_header_bytes: 64 * 1024,
             max_header_fields: 1024,
-            max_http2_streams: 256,
+            max_http2_streams: 100,
         }
     }
 }
