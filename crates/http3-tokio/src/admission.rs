@@ -15,7 +15,7 @@ pub trait Admission: Send + Sync + 'static {
     type Body: Send;
 
     /// A guard that is held until the response is sent, or the request has ended without one.
-    type InFlight: Send;
+    type InFlight: Send + 'static;
 
     /// Admits a request once the service is ready for it. For a refused request the server sends a response with
     /// the returned status without calling the service.

@@ -2,19 +2,28 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use courser_base::Mutex;
 use courser_base::foreign::ForeignWaker;
 use courser_quic::runtime;
 
+use crate::error::Error;
 use crate::first_poll::{First, FirstPolls};
+use crate::waiting::{Unpolled, WaitingResponses};
+
+/// A future that sends a response.
+///
+/// A response that may have to wait for its client is sent by a future of its own, which takes less memory than
+/// the future that has received the request and called the service.
+pub(super) type Sending = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 
 /// Runs the response futures of one connection: those that are ready at the first poll in the task that reads
 /// the connection, and all others in tasks of their own.
 #[derive(Debug)]
 pub(super) struct Executor<F> {
     active: Arc<ActiveRequests>,
+    waiting: Arc<WaitingResponses>,
     first: FirstPolls,
     /// The memory of the previous future, recycled for the next one.
     recycled: Option<Pin<Box<F>>>,
@@ -25,10 +34,11 @@ pub(super) struct Executor<F> {
 /// Number of responses after which other tasks of the thread may run.
 const MAX_CONSECUTIVE: u32 = 64;
 
-impl<F: Future<Output = ()> + Send + 'static> Executor<F> {
-    pub(super) fn new(active: Arc<ActiveRequests>) -> Self {
+impl<F: Future<Output = Option<Sending>> + Send + 'static> Executor<F> {
+    pub(super) fn new(active: Arc<ActiveRequests>, waiting: Arc<WaitingResponses>) -> Self {
         Self {
             active,
+            waiting,
             first: FirstPolls::default(),
             recycled: None,
             consecutive: 0,
@@ -38,7 +48,7 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> {
     /// Responds to a request at once, or in a task.
     pub(super) fn begin(&mut self, answer: F) {
         if self.first.is_careful() {
-            self.spawn(Box::pin(answer));
+            self.spawn_unpolled(Answering::Service(Box::pin(answer)));
             return;
         }
         let answer = match self.recycled.take() {
@@ -48,12 +58,20 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> {
             }
             None => Box::pin(answer),
         };
-        match self.first.poll(answer) {
-            First::Done(answer) => self.recycled = Some(answer),
-            First::Waits(answer) => self.spawn(answer),
-            First::Panicked => {}
-        }
         self.consecutive += 1;
+        let sending = match self.first.poll(answer) {
+            First::Done(answer, sending) => {
+                self.recycled = Some(answer);
+                sending
+            }
+            First::Waits(answer) => return self.spawn(Answering::Service(answer)),
+            First::Panicked => None,
+        };
+        if let Some(sending) = sending
+            && let First::Waits(sending) = self.first.poll(sending)
+        {
+            self.spawn(Answering::Sending(sending));
+        }
     }
 
     /// Releases the recycled memory, because the next request has not arrived yet.
@@ -71,12 +89,51 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> {
         }
     }
 
-    fn spawn(&self, answer: Pin<Box<F>>) {
+    /// Runs a future that was not polled yet. Until then the connection does not know whether its response has to
+    /// wait for the client.
+    fn spawn_unpolled(&self, mut answering: Answering<F>) {
         let active = ActiveRequest::new(&self.active);
+        let mut unpolled = Some(Unpolled::new(&self.waiting));
         runtime::spawn(async move {
-            answer.await;
+            std::future::poll_fn(|cx| {
+                let polled = answering.poll(cx);
+                unpolled = None;
+                polled
+            })
+            .await;
             drop(active);
         });
+    }
+
+    fn spawn(&self, mut answering: Answering<F>) {
+        let active = ActiveRequest::new(&self.active);
+        runtime::spawn(async move {
+            std::future::poll_fn(|cx| answering.poll(cx)).await;
+            drop(active);
+        });
+    }
+}
+
+/// A response that is answered in a task.
+enum Answering<F> {
+    /// The service has not answered yet, or its response is sent at the same time.
+    Service(Pin<Box<F>>),
+    Sending(Sending),
+}
+
+impl<F: Future<Output = Option<Sending>>> Answering<F> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let Self::Service(answer) = self {
+            match ready!(answer.as_mut().poll(cx)) {
+                // Frees the memory of the first future.
+                Some(sending) => *self = Self::Sending(sending),
+                None => return Poll::Ready(()),
+            }
+        }
+        match self {
+            Self::Sending(sending) => sending.as_mut().poll(cx).map(drop),
+            Self::Service(_) => Poll::Ready(()),
+        }
     }
 }
 

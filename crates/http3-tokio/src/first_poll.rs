@@ -23,9 +23,9 @@ pub struct FirstPolls {
 }
 
 /// The result of a first poll.
-pub enum First<F> {
-    /// The future is complete. Its memory can be reused.
-    Done(Pin<Box<F>>),
+pub enum First<F: Future + ?Sized> {
+    /// The future is complete with this output. Its memory can be reused.
+    Done(Pin<Box<F>>, F::Output),
     /// The future must wait. It must be spawned and polled again with the waker of its task.
     Waits(Pin<Box<F>>),
     /// The future panicked and was dropped, as it would have been in a task.
@@ -47,7 +47,7 @@ impl FirstPolls {
     }
 
     /// Polls a future for the first time.
-    pub fn poll<F: Future<Output = ()>>(&mut self, mut answer: Pin<Box<F>>) -> First<F> {
+    pub fn poll<F: Future + ?Sized>(&mut self, mut answer: Pin<Box<F>>) -> First<F> {
         // Reading the clock has a cost, so the end of one future is the start of the next.
         let began = self.last.take().unwrap_or_else(runtime::now);
         let mut cx = Context::from_waker(Waker::noop());
@@ -56,14 +56,14 @@ impl FirstPolls {
                 self.grow_careful();
                 First::Waits(answer)
             }
-            Ok(Poll::Ready(())) => {
+            Ok(Poll::Ready(output)) => {
                 let now = runtime::now();
                 match now - began > LONG {
                     true => self.grow_careful(),
                     false => self.penalty = 0,
                 }
                 self.last = Some(now);
-                First::Done(answer)
+                First::Done(answer, output)
             }
             Err(_) => First::Panicked,
         }

@@ -38,6 +38,7 @@ mod shared;
 mod unresolved;
 mod upgrade;
 mod upload_guard;
+mod waiting;
 
 pub use courser_http3::{
     Capsule, ClaimError, Code, Config, ConfigError, Extensions, FieldLimits, FrameStream, Priority,

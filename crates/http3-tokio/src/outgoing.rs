@@ -12,6 +12,7 @@ use courser_quic::{SendStream, Side};
 
 use super::failure::{Failure, var_int};
 use super::shared::Guard;
+use super::waiting::Waiting;
 
 /// Writes the frames of a message to a QUIC stream. Dropping it before the end resets the stream.
 #[derive(Debug)]
@@ -20,6 +21,7 @@ pub(super) struct Outgoing {
     pub(super) send: SendStream,
     /// The code for a reset of the stream; `None` once the message has ended.
     reset_code: Option<Code>,
+    waiting: Waiting,
 }
 
 impl Outgoing {
@@ -32,6 +34,7 @@ impl Outgoing {
             guard,
             send,
             reset_code: Some(code),
+            waiting: Waiting::default(),
         }
     }
 
@@ -112,6 +115,7 @@ impl Outgoing {
         let code = self.reset_code.take()?;
         let stream = self.send.id().value();
         self.guard.datagrams.on_sending_over(stream);
+        self.waiting.end(&self.guard.waiting);
         Some(code)
     }
 }

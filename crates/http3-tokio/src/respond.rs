@@ -157,6 +157,19 @@ impl Respond {
         B: http_body::Body,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
+        self.send_with(response, ())
+    }
+
+    /// Sends the response like [`send`](Self::send), and drops `guard` afterwards.
+    pub(super) fn send_with<B, G>(
+        self,
+        response: Response<B>,
+        guard: G,
+    ) -> impl Future<Output = Result<(), Error>>
+    where
+        B: http_body::Body,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
         let Self {
             mut outgoing,
             method,
@@ -198,6 +211,7 @@ impl Respond {
                 true => outgoing.send(head?, body.as_mut(), length).await,
                 false => outgoing.send(head?, pin!(Empty), None).await,
             };
+            drop(guard);
             Ok(sent?)
         }
     }

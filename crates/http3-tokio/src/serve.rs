@@ -14,7 +14,7 @@ use super::admission::{Admission, AdmitAll, TimeLimit};
 use super::body::Body;
 use super::driver::SETTINGS_TIMEOUT;
 use super::error::Error;
-use super::executor::{ActiveRequests, Executor};
+use super::executor::{ActiveRequests, Executor, Sending};
 use super::extension::Extension;
 use super::failure::Origin;
 use super::http_service::{BoxError, HttpService};
@@ -188,7 +188,7 @@ where
     });
     let service = serve.service;
     let active = Arc::new(ActiveRequests::default());
-    let mut executor = Executor::new(active.clone());
+    let mut executor = Executor::new(active.clone(), server.waiting_responses());
     let limit = serve.head_timeout;
     let mut begin = move |request: Unresolved| {
         let request = request.head_timeout(limit);
@@ -225,7 +225,7 @@ async fn take_until<F>(
     begin: &mut impl FnMut(Unresolved) -> F,
 ) -> Result<(), Error>
 where
-    F: Future<Output = ()> + Send + 'static,
+    F: Future<Output = Option<Sending>> + Send + 'static,
 {
     let mut end = pin!(end);
     loop {
@@ -265,14 +265,14 @@ fn answer<S, A>(
     request: Unresolved,
     mut service: S,
     settings: Arc<RequestSettings<A>>,
-) -> impl Future<Output = ()> + Send
+) -> impl Future<Output = Option<Sending>> + Send
 where
     A: Admission,
     S: HttpService<A::Body>,
 {
     async move {
         let Ok((mut request, mut respond)) = request.arrive().await else {
-            return;
+            return None;
         };
         // Boxed, because few requests need it, and the future of each would reserve memory for it.
         if request.expects_continue()
@@ -280,12 +280,13 @@ where
                 .await
                 .is_err()
         {
-            return;
+            return None;
         }
         if let (Some(protocol), Some(accepted)) = (request.protocol(), &settings.protocols)
             && !accepted.contains(protocol)
         {
-            return Box::pin(refuse(respond, StatusCode::NOT_IMPLEMENTED)).await;
+            Box::pin(refuse(respond, StatusCode::NOT_IMPLEMENTED)).await;
+            return None;
         }
         if settings.sends_interim {
             // Boxed, so that requests without it reserve no memory for it.
@@ -301,13 +302,22 @@ where
                 drop(in_flight);
                 drop(Box::pin(respond.hand_over(response)).await);
             }
+            Outcome::Response(response) if is_large(&response) => {
+                return Some(Box::pin(respond.send_with(response, in_flight)));
+            }
             // Errors of the body and of the connection have ended the stream.
             Outcome::Response(response) => drop(respond.send(response).await),
             Outcome::Refused(status) => Box::pin(refuse(respond, status)).await,
             Outcome::Failed(error) => respond.reset(code_of(&*error)),
             Outcome::Cancelled => respond.give_up(),
         }
+        None
     }
+}
+
+/// Returns true if a response is so long that it probably has to wait for the client.
+fn is_large<B: http_body::Body>(response: &Response<B>) -> bool {
+    response.body().size_hint().lower() >= LARGE
 }
 
 /// Like the end of [`answer`], but the service may send interim responses before the final one.
@@ -316,7 +326,8 @@ async fn answer_after_interim<S, A>(
     mut service: S,
     respond: Respond,
     settings: Arc<RequestSettings<A>>,
-) where
+) -> Option<Sending>
+where
     A: Admission,
     S: HttpService<A::Body>,
 {
@@ -332,20 +343,26 @@ async fn answer_after_interim<S, A>(
     let (outcome, in_flight) = call.await;
     let response = match outcome {
         Outcome::Response(response) => response,
-        Outcome::Refused(status) => return refuse(guard.on_failed(), status).await,
-        Outcome::Failed(error) => return guard.on_failed().reset(code_of(&*error)),
-        Outcome::Cancelled => return guard.on_failed().give_up(),
-    };
-    let Some(respond) = guard.on_answered().await else {
-        return;
-    };
-    drop(match respond.is_upgrade(&response) {
-        true => {
-            drop(in_flight);
-            respond.hand_over(response).await
+        Outcome::Refused(status) => {
+            refuse(guard.on_failed(), status).await;
+            return None;
         }
-        false => respond.send(response).await,
-    });
+        Outcome::Failed(error) => {
+            guard.on_failed().reset(code_of(&*error));
+            return None;
+        }
+        Outcome::Cancelled => {
+            guard.on_failed().give_up();
+            return None;
+        }
+    };
+    let respond = guard.on_answered().await?;
+    if respond.is_upgrade(&response) {
+        drop(in_flight);
+        drop(respond.hand_over(response).await);
+        return None;
+    }
+    Some(Box::pin(respond.send_with(response, in_flight)))
 }
 
 /// Responds to a request without calling its service.
@@ -457,6 +474,9 @@ async fn respond_in_time<B, E: Into<BoxError>>(
     })
     .await
 }
+
+/// Length of a response from which on it is sent by a future of its own: the allocation costs little beside it.
+const LARGE: u64 = 16 * 1024;
 
 const SHORTEST_GRACE: Duration = Duration::from_millis(1);
 /// Default limit for header sections, against clients that open requests and send little (A88).

@@ -15,6 +15,7 @@ use super::incoming::Incoming;
 use super::outgoing::Outgoing;
 use super::shared::{Guard, SharedConnection};
 use super::unresolved::Unresolved;
+use super::waiting::WaitingResponses;
 use super::{driver, priority};
 
 /// The server end of a connection.
@@ -40,6 +41,9 @@ impl ServerConnection {
 
     /// Waits for the next request and returns it unread. Rejects requests that a GOAWAY of this end excludes,
     /// and those of a client that has cancelled too many others before their responses.
+    ///
+    /// While many responses wait for a client that takes nothing of them, further requests wait as well, so that
+    /// the client holds little memory.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -73,6 +77,14 @@ impl ServerConnection {
     /// # Cancel safety
     /// Safe: dropping the future before it is ready loses nothing.
     pub async fn accept(&self) -> Result<Unresolved, Error> {
+        std::future::poll_fn(|cx| {
+            let may_accept = self.0.waiting.poll_accept(cx);
+            if may_accept.is_pending() {
+                self.0.write_answers();
+            }
+            may_accept
+        })
+        .await;
         loop {
             let accepted = self
                 .0
@@ -110,6 +122,11 @@ impl ServerConnection {
                 incoming: Box::new(Incoming::request(self.0.clone(), receive)),
             });
         }
+    }
+
+    /// Returns the responses that wait for the client.
+    pub(super) fn waiting_responses(&self) -> Arc<WaitingResponses> {
+        self.0.waiting.clone()
     }
 
     fn datagrams(&self, stream: u64) -> Option<Datagrams> {

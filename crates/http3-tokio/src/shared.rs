@@ -26,6 +26,7 @@ use super::lingering::Lingering;
 use super::origins::Origins;
 use super::priority;
 use super::records::Records;
+use super::waiting::WaitingResponses;
 
 /// The shared state of one connection. Its lock is taken before that of the endpoint, never after it, and no
 /// task waits while it holds the lock.
@@ -38,6 +39,7 @@ pub(super) struct SharedConnection {
     pub(super) datagrams: Registry,
     pub(super) claimed: Queue,
     pub(super) lingering: Lingering,
+    pub(super) waiting: Arc<WaitingResponses>,
     pub(super) records: Records,
     state: Mutex<ConnectionState>,
 }
@@ -114,6 +116,7 @@ impl SharedConnection {
             extensions: config.extensions.clone(),
             claimed: Queue::default(),
             lingering: Lingering::default(),
+            waiting: Arc::default(),
             datagrams: Registry::new(config.datagrams),
             state: Mutex::new(ConnectionState {
                 http: http3::Connection::new(side, config, seed, Time::ZERO),

@@ -9,7 +9,7 @@ use courser_quic::runtime::{Runtime, Task, Timer, UdpSocket};
 use super::*;
 use crate::first_poll::{CAREFUL, LONG};
 
-type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+type Work = Pin<Box<dyn Future<Output = Option<Sending>> + Send>>;
 
 /// Starts a response that first does `work`. Returns true if it was complete when `begin` returned.
 fn is_complete_at_once(
@@ -21,6 +21,7 @@ fn is_complete_at_once(
     executor.begin(Box::pin(async move {
         work.await;
         over.store(true, Ordering::SeqCst);
+        None
     }));
     is_complete.load(Ordering::SeqCst)
 }
@@ -57,7 +58,7 @@ impl Runtime for Stopped {
 #[test]
 fn response_that_is_ready_needs_no_task() {
     let _entered = runtime::enter(Arc::new(Stopped(runtime::now())));
-    let mut executor = Executor::new(Arc::default());
+    let mut executor = Executor::new(Arc::default(), Arc::default());
     for number in 0..100 {
         assert!(is_complete_at_once(&mut executor, async {}), "{number}");
     }
@@ -66,15 +67,44 @@ fn response_that_is_ready_needs_no_task() {
 #[tokio::test]
 async fn response_that_waits_continues_in_a_task() {
     let active = Arc::new(ActiveRequests::default());
-    let mut executor = Executor::new(active.clone());
+    let mut executor = Executor::new(active.clone(), Arc::default());
     assert!(!is_complete_at_once(&mut executor, yield_now()));
     assert_eq!(in_tasks(&mut executor), 1);
     std::future::poll_fn(|cx| active.poll_none(cx)).await;
 }
 
+/// The first future of a request is freed before the response is sent, which may take a long time.
+#[tokio::test]
+async fn large_responses_are_sent_by_a_future_of_their_own() {
+    let active = Arc::new(ActiveRequests::default());
+    let mut executor = Executor::new(active.clone(), Arc::default());
+    let answer = |held: Arc<()>| -> Work {
+        Box::pin(async move {
+            drop(held);
+            let sending: Sending = Box::pin(async {
+                yield_now().await;
+                Ok(())
+            });
+            Some(sending)
+        })
+    };
+    for is_careful in [false, true] {
+        executor.first = FirstPolls::default();
+        if is_careful {
+            assert!(!is_complete_at_once(&mut executor, yield_now()));
+        }
+        let held = Arc::new(());
+        executor.begin(answer(held.clone()));
+        let is_freed = Arc::strong_count(&held) == 1;
+        assert_eq!(is_freed, !is_careful);
+        std::future::poll_fn(|cx| active.poll_none(cx)).await;
+        assert_eq!(Arc::strong_count(&held), 1);
+    }
+}
+
 #[tokio::test]
 async fn responses_start_in_tasks_after_a_long_one() {
-    let mut executor = Executor::new(Arc::default());
+    let mut executor = Executor::new(Arc::default(), Arc::default());
     let began = runtime::now();
     let long = async move { while runtime::now() - began <= 2 * LONG {} };
     assert!(is_complete_at_once(&mut executor, long));
@@ -84,13 +114,14 @@ async fn responses_start_in_tasks_after_a_long_one() {
 /// One response that waits is a weak hint about the next; many are a strong one.
 #[tokio::test]
 async fn responses_that_always_wait_are_rarely_polled_at_once() {
-    let mut executor = Executor::new(Arc::default());
+    let mut executor = Executor::new(Arc::default(), Arc::default());
     let polled = Arc::new(Mutex::new(Vec::new()));
     for number in 0..60 {
         let polled = polled.clone();
         let answer: Work = Box::pin(async move {
             polled.lock().push(number);
             yield_now().await;
+            None
         });
         executor.begin(answer);
     }
@@ -102,7 +133,7 @@ async fn responses_that_always_wait_are_rarely_polled_at_once() {
 
 #[tokio::test]
 async fn panic_ends_only_its_response() {
-    let mut executor = Executor::new(Arc::default());
+    let mut executor = Executor::new(Arc::default(), Arc::default());
     let fails = async { panic!("a service that fails") };
     assert!(!is_complete_at_once(&mut executor, fails));
     in_tasks(&mut executor);
@@ -110,7 +141,7 @@ async fn panic_ends_only_its_response() {
 
 #[tokio::test]
 async fn other_tasks_run_after_many_consecutive_responses() {
-    let mut executor = Executor::new(Arc::default());
+    let mut executor = Executor::new(Arc::default(), Arc::default());
     let has_run = Arc::new(AtomicBool::new(false));
     let other = has_run.clone();
     runtime::spawn(async move { other.store(true, Ordering::SeqCst) });
@@ -119,7 +150,7 @@ async fn other_tasks_run_after_many_consecutive_responses() {
         executor.yield_if_due().await;
         // After a slow response, later ones start in tasks, which do not count as consecutive.
         executor.first = FirstPolls::default();
-        executor.begin(Box::pin(async {}));
+        executor.begin(Box::pin(async { None }));
     }
     executor.yield_if_due().await;
     assert!(has_run.load(Ordering::SeqCst));

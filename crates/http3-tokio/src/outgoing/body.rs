@@ -1,7 +1,7 @@
 //! Sending of a body after its header section.
 
 use std::future::poll_fn;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use courser_base::demand;
 use courser_http3::{FieldsToSend, MessageWriter};
 use courser_quic::hooks::{SendStreamHooks, Write};
 use courser_quic::runtime::{self, Sleep};
-use courser_quic::{Side, StoppedError, VarInt};
+use courser_quic::{Side, StoppedError, VarInt, WriteError, Written};
 use http_body::Body;
 
 use super::Outgoing;
@@ -97,6 +97,7 @@ impl Outgoing {
             let credit = self.send.poll_credit(cx, 0);
             if credit.is_pending() {
                 unwritten.frames.shrink();
+                self.waiting.on_waiting(&self.guard.waiting);
             }
             credit
         });
@@ -122,9 +123,15 @@ impl Outgoing {
             let chunks = unwritten.frames.chunks();
             while !chunks.is_empty() {
                 match self.send.poll_send(cx, Write::chunks(chunks)) {
-                    Poll::Ready(Ok(written)) => drop(chunks.drain(..written.chunks)),
+                    Poll::Ready(Ok(written)) => {
+                        chunks.drain(..written.chunks);
+                        self.waiting.on_written(written.bytes, &self.guard.waiting);
+                    }
                     Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
-                    Poll::Pending => break,
+                    Poll::Pending => {
+                        self.waiting.on_waiting(&self.guard.waiting);
+                        break;
+                    }
                 }
             }
             let stopped = stopped.get_or_insert_with(|| Box::pin(self.send.stopped()));
@@ -140,9 +147,21 @@ impl Outgoing {
     }
 
     async fn write_all(&mut self, unwritten: &mut Unwritten) -> Result<(), Failure> {
+        let len = unwritten.frames.len();
         let chunks = unwritten.frames.chunks();
-        self.send.write_all_chunks(chunks).await?;
+        {
+            let mut written = pin!(self.send.write_all_chunks(chunks));
+            poll_fn(|cx| {
+                let written = written.as_mut().poll(cx);
+                if written.is_pending() {
+                    self.waiting.on_waiting(&self.guard.waiting);
+                }
+                written
+            })
+            .await?;
+        }
         chunks.clear();
+        self.waiting.on_written(len, &self.guard.waiting);
         Ok(())
     }
 
@@ -150,7 +169,7 @@ impl Outgoing {
     async fn write_last(&mut self, mut unwritten: Unwritten) -> Result<(), Failure> {
         if let Some(mut left) = unwritten.frames.as_small() {
             loop {
-                let write = poll_fn(|cx| self.send.poll_send(cx, Write::slice(left).last()));
+                let write = poll_fn(|cx| self.poll_last(cx, Write::slice(left)));
                 left = &left[write.await?.bytes..];
                 if left.is_empty() {
                     break;
@@ -161,13 +180,26 @@ impl Outgoing {
             while done < all.len() {
                 let write = poll_fn(|cx| {
                     let rest = Write::chunks(&mut all[done..]);
-                    self.send.poll_send(cx, rest.last())
+                    self.poll_last(cx, rest)
                 });
                 done += write.await?.chunks;
             }
         }
         self.on_end();
         Ok(())
+    }
+
+    /// Writes the last bytes with the end of the message.
+    fn poll_last(
+        &mut self,
+        cx: &mut Context<'_>,
+        rest: Write<'_>,
+    ) -> Poll<Result<Written, WriteError>> {
+        let written = self.send.poll_send(cx, rest.last());
+        if written.is_pending() {
+            self.waiting.on_waiting(&self.guard.waiting);
+        }
+        written
     }
 }
 

@@ -1,7 +1,13 @@
 //! Ends whose windows are smaller than a header section, than SETTINGS, or than a frame header.
 
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
 use courser::{TransportConfig, h3};
+use futures_util::StreamExt as _;
 use futures_util::future::join_all;
+use futures_util::stream::FuturesUnordered;
 use http::Response;
 
 use super::{full, get, text, tower_of, within};
@@ -77,4 +83,48 @@ async fn unread_content_delays_no_other_response() {
     for answer in answers {
         assert_eq!(within(text(answer)).await.len(), 3_000);
     }
+}
+
+/// Limit K430. Each response takes memory, so that requests of a client that takes none of them wait after a
+/// hundred, until one has ended.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_wait_while_many_responses_are_unread() {
+    const UNREAD: usize = 100;
+    let of_client = TransportConfig {
+        stream_receive_window: 100,
+        stream_receive_window_max: 100,
+        ..TransportConfig::default()
+    };
+    let of_server = TransportConfig {
+        max_bidi_streams: 2 * UNREAD as u64,
+        ..TransportConfig::default()
+    };
+    let pair = pair_between(of_client, of_server, |config| config);
+    let (client, server) = pair.connect().await;
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = calls.clone();
+    let service = tower_of(move |_| {
+        counted.fetch_add(1, SeqCst);
+        async { Response::new(full(vec![7; 3_000])) }
+    });
+    crate::common::spawn(async move { h3::serve(server, service).await });
+    let client = h3::Client::new(client);
+    let mut requests: FuturesUnordered<_> =
+        (0..2 * UNREAD).map(|_| client.send(get("/"))).collect();
+    let mut unread = VecDeque::new();
+    while unread.len() < UNREAD {
+        let answer = within(requests.next()).await.expect("a request");
+        unread.push_back(answer.expect("answered"));
+    }
+    for read in 0..2 * UNREAD {
+        let answer = unread.pop_front().expect("a response");
+        // With this window it takes thirty round trips, in which the server would call the service.
+        assert_eq!(within(text(answer)).await.len(), 3_000);
+        let calls = calls.load(SeqCst);
+        assert!(calls <= UNREAD + read + 1, "{calls} after {read}");
+        if let Some(answer) = within(requests.next()).await {
+            unread.push_back(answer.expect("answered"));
+        }
+    }
+    assert_eq!(calls.load(SeqCst), 2 * UNREAD);
 }
