@@ -191,17 +191,16 @@ impl SendBudget {
     }
 }
 
-/// The smallest limit on bytes kept for sending, if the configuration allows that much: four initial congestion
-/// windows. A peer that never acknowledges anything holds this much (attack A24).
-pub(super) const SEND_BUFFER_MIN: u64 = 64 << 10;
+/// The smallest limit on bytes kept for sending, if the configuration allows that much: twice [`UNSENT_MIN`], so that
+/// one stream leaves half of it to others. A peer that never acknowledges anything holds this much (attack A24).
+pub(super) const SEND_BUFFER_MIN: u64 = 128 << 10;
 
 /// Bytes that a connection may keep until they are acknowledged even if memory is short.
 const MIN_FAIR_SHARE: u64 = 64 << 10;
 
 /// Unsent bytes that a stream may hold while the congestion window is small, if the configuration
-/// allows that many: two initial windows, which suffice for a writer to keep the sender busy. It is half of
-/// [`SEND_BUFFER_MIN`], so that one stream leaves the other half to others.
-const UNSENT_MIN: u64 = 32 << 10;
+/// allows that many. Two windows suffice for a writer to keep the sender busy.
+const UNSENT_MIN: u64 = 64 << 10;
 
 #[cfg(test)]
 mod tests;

@@ -100,7 +100,7 @@ impl Application {
             12 => drop(streams.set_priority(id, i32::from(input.byte()))),
             13 => {
                 streams.await_data(id);
-                let _ = streams.is_worth_writing(id, 0);
+                let _ = streams.credit_beyond(id, 0);
             }
             14 => drop(streams.stopped(id)),
             _ => self.remember(Some(StreamId::from_value(input.number()))),
