@@ -62,11 +62,8 @@ pub(crate) fn normalize<B>(request: &mut Request<B>) -> Result<(), StatusCode> {
         HostPlacement::ToField => move_authority_to_host(request)?,
         HostPlacement::InBoth => drop(request.headers_mut().remove(HOST)),
     }
-    match request.version() {
-        // HTTP/3 has checked the values while decoding them.
-        Version::HTTP_2 => check_values(request.headers())?,
-        Version::HTTP_11 => check_transfer_coding(request.headers())?,
-        _ => {}
+    if request.version() == Version::HTTP_11 {
+        check_transfer_coding(request.headers())?;
     }
     join_cookies(request.headers_mut());
     keep_first(request.headers_mut(), &CONTENT_LENGTH);
@@ -301,19 +298,6 @@ fn check_transfer_coding(headers: &HeaderMap) -> Result<(), StatusCode> {
     match codings.all(is_chunked) {
         true => Ok(()),
         false => Err(StatusCode::NOT_IMPLEMENTED),
-    }
-}
-
-/// Refuses values with whitespace around them, which are malformed over HTTP/2 (RFC 9113 §8.2.1).
-fn check_values(headers: &HeaderMap) -> Result<(), StatusCode> {
-    let is_edge = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
-    let is_malformed = |value: &HeaderValue| {
-        let bytes = value.as_bytes();
-        is_edge(bytes.first()) || is_edge(bytes.last())
-    };
-    match headers.values().any(is_malformed) {
-        true => Err(StatusCode::BAD_REQUEST),
-        false => Ok(()),
     }
 }
 

@@ -49,7 +49,7 @@ impl Inspector {
         let least = (max_header_bytes as usize / MAX_FRAME).max(1);
         Self {
             marks,
-            blocks: Blocks::new(),
+            blocks: Blocks::new(max_header_bytes),
             held: Vec::new(),
             left: PREFACE_LEN,
             newest: 0,
@@ -147,11 +147,15 @@ impl Inspector {
                 }) => {
                     output.extend_from_slice(&bytes[*copied..at]);
                     let priority = block.priority.filter(|_| !depends);
+                    let mut header = header;
+                    match part {
+                        Part::Request if is_malformed => self.malformed.push(header.stream),
+                        // h2 resets the stream for trailers that are not the end (RFC 9113 §8.1).
+                        Part::Trailers if is_malformed => header.flags &= !END_STREAM,
+                        _ => {}
+                    }
                     put_block(output, header, priority, &changed);
                     *copied = at + block.wire_len;
-                    if is_malformed {
-                        self.malformed.push(header.stream);
-                    }
                 }
                 Err(_) => {
                     self.is_over = true;

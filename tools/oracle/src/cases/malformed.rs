@@ -5,8 +5,8 @@ use crate::message::{Content, Request, Response, Version};
 use crate::seen::End;
 use crate::upstream::Script;
 
-/// Sends malformed requests, each beside a healthy one on the same connection. Rules: 9113-052, 9113-053, 9113-055,
-/// 9113-061, 9114-054.
+/// Sends malformed requests, each beside a healthy one on the same connection. Rules: 9113-052 to 9113-054 and
+/// 9113-061.
 pub async fn malformed(lab: &mut Lab) -> Findings {
     let pairs = || Pair::all().filter(|pair| pair.client != Version::Http1);
     let mut findings = Findings::over(pairs());

@@ -1,6 +1,7 @@
 //! Rules of RFC 9113 and RFC 7541 that a server of HTTP/2 keeps, tested by frames.
 
 use axum::Router;
+use courser::server::Cause;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::client::tls;
@@ -308,6 +309,11 @@ async fn malformed_messages_end_their_stream() {
             Some(200),
             "after {fields:?}"
         );
+    }
+    let causes = running.handle.stats().requests_by_cause;
+    for (cause, expected) in [(Cause::InvalidTarget, 3), (Cause::InvalidHost, 1)] {
+        let count = causes.iter().find(|(it, _)| *it == cause);
+        assert_eq!(count, Some(&(cause, expected)), "{causes:?}");
     }
     // Content that does not come has no response.
     let outcome = http2.exchange(&with("content-length", Some("1"))).await;

@@ -161,25 +161,3 @@ fn split_cookies_are_joined_and_equal_lengths_are_one() {
         assert_eq!(all("accept"), ["a"]);
     }
 }
-
-#[test]
-fn values_with_whitespace_around_them_are_malformed_over_http2() {
-    for value in [" a", "a ", "\ta", "a\t", " "] {
-        let mut request = request(Version::HTTP_2, "GET", "https://a.test/", &[]);
-        let field = HeaderValue::from_static(value);
-        request.headers_mut().insert("x-field", field);
-        assert_eq!(
-            normalize(&mut request),
-            Err(StatusCode::BAD_REQUEST),
-            "{value:?}"
-        );
-    }
-    let mut request = request(Version::HTTP_2, "GET", "https://a.test/", &[]);
-    request
-        .headers_mut()
-        .insert("x-field", HeaderValue::from_static("a b"));
-    request
-        .headers_mut()
-        .insert("x-empty", HeaderValue::from_static(""));
-    assert_eq!(normalize(&mut request), Ok(()));
-}

@@ -1,7 +1,7 @@
 //! Field blocks: those that pass unchanged, and those that h2 must receive in another form.
 
 use super::kinds::{Kind, Section, Value};
-use super::table::{Entry, STATIC, Substitute, Table};
+use super::table::{Entry, OVERHEAD, STATIC, Substitute, Table};
 use crate::cause::Cause;
 use crate::exchange::marks::{Mark, Marks};
 use crate::http2::hpack::{Form, Reader, Undecodable, put_integer, put_literal, put_string};
@@ -12,6 +12,8 @@ pub(super) struct Blocks {
     table: Table,
     name: Vec<u8>,
     value: Vec<u8>,
+    /// Largest size of a decoded block.
+    max_size: usize,
 }
 
 /// The message part that a block contains.
@@ -40,11 +42,13 @@ enum Seen {
 }
 
 impl Blocks {
-    pub(super) fn new() -> Self {
+    /// Creates the reader of a connection whose header sections have at most `max_header_bytes`.
+    pub(super) fn new(max_header_bytes: u32) -> Self {
         Self {
             table: Table::new(),
             name: Vec::new(),
             value: Vec::new(),
+            max_size: (max_header_bytes as usize).saturating_mul(MAX_SECTIONS),
         }
     }
 
@@ -85,8 +89,13 @@ impl Blocks {
         let mut reader = Reader(block);
         let mut section = Section::default();
         let mut is_first = true;
+        let mut lines = 0;
         while let Some(line) = reader.line() {
             let (form, number) = line?;
+            lines += 1;
+            if lines * OVERHEAD > self.max_size {
+                return Err(Undecodable);
+            }
             match self.scan_line(form, number, &mut reader)? {
                 Seen::Field(kind) if section.add(kind) => is_first = false,
                 Seen::SizeUpdate if is_first => {}
@@ -196,6 +205,9 @@ impl Blocks {
             let start = reader.0;
             let Some(line) = reader.line() else { break };
             let (form, number) = line?;
+            if lines.len() * OVERHEAD > self.max_size {
+                return Err(Undecodable);
+            }
             let (line, found) = self.line(start, form, number, &mut reader)?;
             let kind = match &line.field {
                 Field::Valid(kind) => Some(*kind),
@@ -205,6 +217,11 @@ impl Blocks {
                 }
                 Field::BadName | Field::BadValue | Field::SizeUpdate => None,
             };
+            // Size updates are at the beginning (RFC 7541 §4.2).
+            let is_late = |it: &Line<'_>| it.form != Form::SizeUpdate;
+            if form == Form::SizeUpdate && lines.last().is_some_and(is_late) {
+                return Err(Undecodable);
+            }
             cause = cause.or(found);
             if let Some(kind) = kind
                 && !section.add(kind)
@@ -238,7 +255,7 @@ impl Blocks {
         }
         Ok(Outcome::Changed {
             block: out,
-            is_malformed: matches!(mark, Some(Mark::Malformed(_))),
+            is_malformed: cause.is_some(),
         })
     }
 
@@ -332,17 +349,14 @@ impl Blocks {
         })
     }
 
-    /// Writes a block that makes h2 report the malformed message: a request that is marked later, or trailers for which h2
-    /// resets the stream. Both tables get entries of the same sizes.
+    /// Writes a block with the entries of a malformed message, and for a request the fields that h2 needs. Both tables get
+    /// entries of the same sizes.
     fn put_malformed(&mut self, out: &mut Vec<u8>, lines: &[Line<'_>], part: Part) {
-        let mut sizes = lines.iter().filter(|line| line.form == Form::SizeUpdate);
-        sizes
-            .by_ref()
-            .for_each(|line| out.extend_from_slice(line.wire));
-        match part {
+        let sizes = lines.iter().filter(|line| line.form == Form::SizeUpdate);
+        sizes.for_each(|line| out.extend_from_slice(line.wire));
+        if part == Part::Request {
             // `:method: GET`, `:scheme: https` and `:path: /` in the static table.
-            Part::Request => out.extend_from_slice(&[0x82, 0x87, 0x84]),
-            Part::Trailers => put_literal(out, b"connection", b"close"),
+            out.extend_from_slice(&[0x82, 0x87, 0x84]);
         }
         self.replay_sizes(lines);
         for line in lines.iter().filter(|line| line.form == Form::Inserted) {
@@ -466,6 +480,9 @@ fn path_of(len: usize) -> Vec<u8> {
 
 /// A byte that names and values may have.
 const FILLER: u8 = b'x';
+
+/// Size of a decoded block for which h2 ends the connection, as a multiple of the largest header section (limit K411).
+const MAX_SECTIONS: usize = 4;
 
 /// Memory for decoded strings that is kept between two blocks.
 const SCRATCH: usize = 512;

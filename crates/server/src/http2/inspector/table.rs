@@ -145,8 +145,8 @@ impl Table {
 /// Number of entries of the static table.
 pub(super) const STATIC: usize = 61;
 
-/// Size of an entry in addition to its name and value.
-const OVERHEAD: usize = 32;
+/// Size of a field in addition to its name and value (RFC 7541 §4.1, RFC 9113 §6.5.2).
+pub(super) const OVERHEAD: usize = 32;
 
 /// Number of entries that a table has at most, between two blocks.
 const MAX_ENTRIES: usize = MAX_SIZE / OVERHEAD;

@@ -122,6 +122,19 @@ fn changed_blocks_that_are_longer_than_a_frame_are_continued() {
     );
 }
 
+/// h2 resets the stream for them, or ends the connection if the stream is none of a request.
+#[test]
+fn malformed_trailers_are_not_the_end() {
+    let first = frame(HEADERS, END_HEADERS, 3, REQUEST);
+    for stream in [1, 3] {
+        let trailers = frame(HEADERS, END_HEADERS | END_STREAM, stream, REQUEST);
+        let sent = [PREFACE, &first, &trailers].concat();
+        let passed = read(&mut inspector(), [&sent[..]]);
+        let expected = [PREFACE, &first, &frame(HEADERS, END_HEADERS, stream, &[])].concat();
+        assert_eq!(passed, expected);
+    }
+}
+
 /// h2 does not decode such a block, after which it would not know what later ones refer to.
 #[test]
 fn requests_that_depend_on_themselves_are_malformed() {
