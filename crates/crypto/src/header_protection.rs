@@ -3,24 +3,23 @@
 use std::fmt;
 
 use aws_lc_rs::aead::quic::HeaderProtectionKey;
+use zeroize::Zeroizing;
 
 use crate::CipherSuite;
+use crate::suite::MAX_KEY_LEN;
 
 /// The key that masks packet numbers and the low bits of first bytes.
 pub struct HeaderKey(Cipher);
 
-/// A key of one implementation. Both compute the same masks.
+/// A key of one implementation. All compute the same masks.
 enum Cipher {
-    Library(LibraryKey),
+    /// A key of AWS-LC, which takes 504 bytes.
+    Library(Box<HeaderProtectionKey>),
+    /// The bytes of a key, from which a key of AWS-LC is created for each packet.
+    Compact(CipherSuite, Zeroizing<[u8; MAX_KEY_LEN]>),
     #[cfg(feature = "fused")]
     Fused(courser_fused::HeaderKey),
 }
-
-/// A key of AWS-LC. It takes 504 bytes, so it is boxed to keep the enum as small as a fused key of 16 bytes.
-#[cfg(feature = "fused")]
-type LibraryKey = Box<HeaderProtectionKey>;
-#[cfg(not(feature = "fused"))]
-type LibraryKey = HeaderProtectionKey;
 
 impl HeaderKey {
     pub(crate) fn new(suite: CipherSuite, key: &[u8]) -> Self {
@@ -35,25 +34,39 @@ impl HeaderKey {
 
     /// Creates a key of AWS-LC.
     fn of_library(suite: CipherSuite, key: &[u8]) -> Self {
-        let key = HeaderProtectionKey::new(suite.header_protection(), key);
-        let key = key.expect("the key length matches the suite");
-        #[cfg(feature = "fused")]
-        let key = Box::new(key);
-        Self(Cipher::Library(key))
+        Self(Cipher::Library(Box::new(library_key(suite, key))))
+    }
+
+    /// Creates a key that takes little memory, and more time for each packet: that of a handshake protects a few
+    /// packets, and may be kept for seconds for a client that never completes its handshake (attack A05).
+    pub(crate) fn compact(suite: CipherSuite, key: &[u8]) -> Self {
+        let mut bytes = Zeroizing::new([0; MAX_KEY_LEN]);
+        bytes[..key.len()].copy_from_slice(key);
+        Self(Cipher::Compact(suite, bytes))
     }
 
     /// Returns the mask for a sample of ciphertext: one byte for the first byte of the packet, four
     /// for the packet number.
     #[inline]
     pub fn mask(&self, sample: &[u8; SAMPLE_LEN]) -> [u8; 5] {
+        let of_library = |key: &HeaderProtectionKey| {
+            let mask = key.new_mask(sample);
+            mask.expect("the sample has the required length")
+        };
         match &self.0 {
-            Cipher::Library(key) => key
-                .new_mask(sample)
-                .expect("the sample has the required length"),
+            Cipher::Library(key) => of_library(key),
+            Cipher::Compact(suite, key) => {
+                of_library(&library_key(*suite, &key[..suite.key_len()]))
+            }
             #[cfg(feature = "fused")]
             Cipher::Fused(key) => key.mask(sample),
         }
     }
+}
+
+fn library_key(suite: CipherSuite, key: &[u8]) -> HeaderProtectionKey {
+    let key = HeaderProtectionKey::new(suite.header_protection(), key);
+    key.expect("the key length matches the suite")
 }
 
 impl fmt::Debug for HeaderKey {

@@ -6,6 +6,7 @@ use courser_wire::VERSION_2;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::hkdf_label::expand_label;
+use crate::suite::MAX_KEY_LEN;
 use crate::{CipherSuite, HeaderKey, KeyPair, Keys, PacketKey};
 
 /// A traffic secret of one direction, erased when dropped.
@@ -62,10 +63,22 @@ impl Secret {
     /// Derives the header protection key. Key updates do not change it, so derive it from the first
     /// secret only (RFC 9001 §6.1).
     pub fn header_key(&self) -> HeaderKey {
+        self.header_key_by(HeaderKey::new)
+    }
+
+    fn header_key_by(&self, create: impl FnOnce(CipherSuite, &[u8]) -> HeaderKey) -> HeaderKey {
         let mut key = Zeroizing::new([0; MAX_KEY_LEN]);
         let key = &mut key[..self.suite.key_len()];
         self.expand(self.labels.header(), key);
-        HeaderKey::new(self.suite, key)
+        create(self.suite, key)
+    }
+
+    /// Derives keys for the few packets of a handshake, which take little memory.
+    fn handshake_keys(&self) -> Keys {
+        Keys {
+            packet: self.packet_key(),
+            header: self.header_key_by(HeaderKey::compact),
+        }
     }
 
     /// Derives the packet key and the header key.
@@ -137,11 +150,12 @@ impl SecretPair {
         }
     }
 
-    /// Derives the keys of both directions.
+    /// Derives the keys of both directions for Initial or Handshake packets. Those of other packets are
+    /// [`OneRttKeys`](crate::OneRttKeys) and [`Secret::keys`].
     pub fn key_pair(&self) -> KeyPair {
         KeyPair {
-            local: self.local.keys(),
-            peer: self.peer.keys(),
+            local: self.local.handshake_keys(),
+            peer: self.peer.handshake_keys(),
         }
     }
 }
@@ -190,7 +204,6 @@ impl Labels {
 }
 
 const MAX_SECRET_LEN: usize = 48;
-const MAX_KEY_LEN: usize = 32;
 
 #[cfg(test)]
 mod tests;

@@ -26,20 +26,26 @@ fn unprotecting_restores_a_protected_packet() {
     }
 }
 
-/// With the feature `fused` the two are different code.
+/// With the feature `fused` the first two are different code.
 #[test]
 fn masks_are_those_of_aws_lc() {
     for suite in SUITES {
         let key = vec![6; suite.key_len()];
-        let (usual, library) = (
-            HeaderKey::new(suite, &key),
-            HeaderKey::of_library(suite, &key),
-        );
+        let keys = [HeaderKey::new, HeaderKey::of_library, HeaderKey::compact];
+        let [usual, library, compact] = keys.map(|create| create(suite, &key));
         for fill in 0..=255 {
             let sample = [fill; SAMPLE_LEN];
-            assert_eq!(usual.mask(&sample), library.mask(&sample), "{suite} {fill}");
+            let mask = library.mask(&sample);
+            assert_eq!(usual.mask(&sample), mask, "{suite} {fill}");
+            assert_eq!(compact.mask(&sample), mask, "{suite} {fill}");
         }
     }
+}
+
+/// Attack A05: a half-open handshake has four of them.
+#[test]
+fn keys_of_handshakes_take_little_memory() {
+    assert!(size_of::<HeaderKey>() <= 48, "{}", size_of::<HeaderKey>());
 }
 
 #[test]
