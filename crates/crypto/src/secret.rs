@@ -6,6 +6,7 @@ use courser_wire::VERSION_2;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::hkdf_label::expand_label;
+use crate::suite::MAX_KEY_LEN;
 use crate::{CipherSuite, HeaderKey, KeyPair, Keys, PacketKey};
 
 /// A traffic secret of one direction, erased when dropped.
@@ -203,7 +204,6 @@ impl Labels {
 }
 
 const MAX_SECRET_LEN: usize = 48;
-pub(crate) const MAX_KEY_LEN: usize = 32;
-
+pub(crate) 
 #[cfg(test)]
 mod tests;

@@ -138,3 +138,6 @@ impl HashAlgorithm {
         }
     }
 }
+
+/// The length of the longest key, that of AES-256 and ChaCha20.
+pub(crate) const MAX_KEY_LEN: usize = 32;
