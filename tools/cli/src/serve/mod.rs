@@ -81,12 +81,7 @@ async fn run(plan: Plan) -> Result<(), Failure> {
     let (log, writer) = open_log(log, as_json)?.unzip();
     let server = server
         .inherit(std::mem::take(&mut inherited.sockets))
-        .on_event(move |event| {
-            print_event(event, as_json);
-            if matches!(event, Event::CertificateReplaced) {
-                warn_of_certificates(&certificate_files, as_json);
-            }
-        })
+        .on_event(on_event(certificate_files, as_json))
         .on_own_response(on_own_response(log.clone(), as_json));
     // Only the admin endpoints report what is counted.
     let counts = admin.as_ref().map(|_| (&connections, &observer));
@@ -108,7 +103,7 @@ async fn run(plan: Plan) -> Result<(), Failure> {
         lists,
         as_json,
     };
-    let background = background(reload, admin);
+    let mut background = background(reload, admin);
     let announcement = Announcement {
         handle: &handle,
         protocols: &protocols,
@@ -119,7 +114,7 @@ async fn run(plan: Plan) -> Result<(), Failure> {
     announce(&announcement, &warnings, as_json);
     // Programs read the address from the first line.
     let sockets = watch_sockets(handle.clone(), as_json);
-    let expiry = watch_expiry(&handle, as_json);
+    background.push(watch_expiry(&handle, as_json));
     let recorder = Recorder {
         log: log.clone(),
         metrics,
@@ -129,7 +124,6 @@ async fn run(plan: Plan) -> Result<(), Failure> {
     notify("READY=1");
     let drained = bound.service(service).await;
     background.iter().for_each(JoinHandle::abort);
-    expiry.abort();
     let took = drained.as_ref().map_or(drain_timeout, |it| it.took);
     end_log(log.zip(writer), drain_timeout.saturating_sub(took));
     sockets.end();
@@ -207,6 +201,16 @@ fn end_within(time: Duration) {
             std::thread::sleep(time);
             std::process::exit(0);
         });
+}
+
+/// Returns the listener for events. Describes certificates in these files after they were replaced.
+fn on_event(files: Vec<PathBuf>, as_json: bool) -> impl Fn(&Event) + Send + Sync + 'static {
+    move |event| {
+        print_event(event, as_json);
+        if matches!(event, Event::CertificateReplaced) {
+            warn_of_certificates(&files, as_json);
+        }
+    }
 }
 
 /// Returns the listener for responses that the server makes itself, which have lines in the access log. Warns once a minute
