@@ -6,7 +6,6 @@ use aws_lc_rs::aead::quic::HeaderProtectionKey;
 use zeroize::Zeroizing;
 
 use crate::CipherSuite;
-use crate::secret::MAX_KEY_LEN;
 use crate::suite::MAX_KEY_LEN;
 
 /// The key that masks packet numbers and the low bits of first bytes.

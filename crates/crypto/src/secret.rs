@@ -204,6 +204,6 @@ impl Labels {
 }
 
 const MAX_SECRET_LEN: usize = 48;
-pub(crate) 
+
 #[cfg(test)]
 mod tests;
