@@ -60,11 +60,10 @@ impl Inherited {
         Ok(())
     }
 
-    /// Reports to the process that this one replaces that this one serves.
-    pub(super) fn on_serving(&mut self) {
-        if let Some(former) = self.former.take() {
-            former.on_serving();
-        }
+    /// Reports to the process that this one replaces that this one serves. Returns false if there is none.
+    pub(super) fn on_serving(&mut self) -> bool {
+        let former = self.former.take();
+        former.map(Former::on_serving).is_some()
     }
 
     /// Returns warnings of sockets that the service manager lacks. `cores` can serve HTTP/3.
@@ -117,6 +116,6 @@ pub(super) fn hint_for_taken_port(flag: &str) -> String {
     }
 }
 
-fn cannot_take_over(error: &std::io::Error) -> Failure {
+pub(super) fn cannot_take_over(error: &std::io::Error) -> Failure {
     Failure::new(format!("cannot take the sockets over: {error}"))
 }

@@ -49,6 +49,7 @@ use crate::process::RECORDS;
 
 /// Serves until a signal ends it.
 pub(crate) fn main(arguments: &Arguments) -> Result<(), Failure> {
+    upgrade::stand_between().map_err(|error| inherited::cannot_take_over(&error))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .max_blocking_threads(files::blocking_threads(courser::default_memory_budget()))
@@ -123,8 +124,9 @@ async fn run(plan: Plan, mut inherited: Inherited) -> Result<(), Failure> {
         metrics,
     };
     let service = site.into_service(compresses_proxied, recorder);
-    inherited.on_serving();
-    notify("READY=1");
+    if !inherited.on_serving() {
+        notify("READY=1");
+    }
     let drained = bound.service(service).await;
     background.iter().for_each(JoinHandle::abort);
     let took = drained.as_ref().map_or(drain_timeout, |it| it.took);

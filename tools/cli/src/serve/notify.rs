@@ -4,15 +4,26 @@ use std::ffi::OsStr;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Sends assignments such as `READY=1`, one a line, if a service manager waits for them. Errors are ignored: the
 /// manager has a time limit of its own.
 pub(super) fn notify(assignments: &str) {
+    if IS_STOPPED.load(Relaxed) {
+        return;
+    }
     let Some(name) = std::env::var_os("NOTIFY_SOCKET") else {
         return;
     };
     let _ = send(&name, assignments);
 }
+
+/// Sends nothing from now on, because another process is the main one of the service.
+pub(super) fn stop() {
+    IS_STOPPED.store(true, Relaxed);
+}
+
+static IS_STOPPED: AtomicBool = AtomicBool::new(false);
 
 fn send(name: &OsStr, assignments: &str) -> std::io::Result<()> {
     // A name that begins with `@` is not that of a file.

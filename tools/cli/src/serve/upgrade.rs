@@ -3,12 +3,16 @@
 //!
 //! Both processes exchange messages over a socket pair, which is the standard input of the new process. The new
 //! process reads its files, sends `ready`, receives the sockets, opens what else it needs, and sends `serving`.
+//!
+//! A process between them is the child of one and the parent of the other. Its end makes the new process a child of
+//! the service manager, as its main process has to be: systemd kills one that is not its child without waiting for it.
 
 use std::ffi::OsString;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -18,11 +22,12 @@ use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
+use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::notify::notify;
+use super::notify::{self, notify};
 use super::{OpenAdmin, messages};
 
 /// The process that this one replaces. It waits for this one.
@@ -40,13 +45,29 @@ pub(super) struct Handed {
     pub(super) admin: Option<TcpListener>,
 }
 
+/// Starts the new process and waits for its end, if this process is the one between both. It ends with the same
+/// status, or before, when it is killed.
+pub(super) fn stand_between() -> io::Result<()> {
+    if !is_marked() || std::env::var_os(IS_NEW).is_some() {
+        return Ok(());
+    }
+    let mut child = same_command()?.env(IS_NEW, "1").spawn()?;
+    let status = child.wait()?;
+    let of_signal = || status.signal().map_or(1, |signal| 128 + signal);
+    std::process::exit(status.code().unwrap_or_else(of_signal))
+}
+
 impl Former {
-    /// Returns the process that has started this one for an upgrade, if there is one.
+    /// Returns the process that has started this one for an upgrade, if there is one. Until this process serves, it
+    /// ends with the process between both.
     pub(super) fn find() -> io::Result<Option<Self>> {
-        if std::env::var_os(MARK)
-            .is_none_or(|mark| mark != mark_for(std::os::unix::process::parent_id()))
-        {
+        if !is_marked() {
             return Ok(None);
+        }
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        if !is_marked() {
+            // It has ended meanwhile.
+            return Err(io::ErrorKind::BrokenPipe.into());
         }
         let link = Link(io::stdin().as_fd().try_clone_to_owned()?);
         set_socket_timeout(&link.0, Timeout::Recv, Some(PATIENCE))?;
@@ -85,15 +106,18 @@ impl Former {
                 }
                 Message::Admin => handed.admin = sockets.next().map(TcpListener::from),
                 Message::Last => return Ok(handed),
-                Message::Ready | Message::Serving => return Err(unexpected()),
+                Message::Ready | Message::Serving { .. } => return Err(unexpected()),
             }
         }
     }
 
     /// Reports that this process serves.
     pub(super) fn on_serving(self) {
-        // If the process has ended, nothing is left to drain.
-        let _ = self.link.send(&Message::Serving, &[]);
+        // Without this, the end of the process between both would end this one.
+        let _ = set_parent_process_death_signal(None);
+        let process = std::process::id();
+        // If the former process has ended, nothing is left to drain.
+        let _ = self.link.send(&Message::Serving { process }, &[]);
     }
 }
 
@@ -118,6 +142,8 @@ pub(super) fn on_signals(
             match upgraded {
                 Ok(process) => {
                     notify(&format!("MAINPID={process}"));
+                    // From now on, the service manager accepts only messages of the new process.
+                    notify::stop();
                     print(process, as_json);
                     // The new process answers there.
                     if let Some(admin) = &admin {
@@ -157,11 +183,16 @@ async fn upgrade(handle: &ServerHandle, admin: Option<TcpListener>) -> io::Resul
     let runtime = tokio::runtime::Handle::current();
     let handle = handle.clone();
     let handing_over = move || {
-        let handed = expect(&link, &Message::Ready)
+        let handed = expect_ready(&link)
             .and_then(|()| runtime.block_on(handle.hand_over()))
             .and_then(|sockets| hand_over(&link, sockets, admin));
-        match handed.and_then(|()| expect(&link, &Message::Serving)) {
-            Ok(()) => Ok(child.id()),
+        match handed.and_then(|()| expect_serving(&link)) {
+            Ok(process) => {
+                // The new process has become independent of this one.
+                let _ = child.kill();
+                let _ = child.wait();
+                Ok(process)
+            }
             Err(error) => {
                 let error = end(&mut child, error);
                 handle.take_back();
@@ -173,22 +204,36 @@ async fn upgrade(handle: &ServerHandle, admin: Option<TcpListener>) -> io::Resul
     handed.await.map_err(io::Error::other)?
 }
 
-/// Starts the program of this process again with the same arguments. A file that has replaced it is the one that is
-/// started.
+/// Starts the process between this one and the new one.
 fn start(link: OwnedFd, addresses: &[SocketAddr]) -> io::Result<Child> {
     let addresses: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
-    let mut words: Vec<OsString> = std::env::args_os().collect();
-    let arguments = words.split_off(1.min(words.len()));
-    let program = words.pop().ok_or(io::ErrorKind::NotFound)?;
-    Command::new(program)
-        .args(arguments)
-        .env(MARK, mark_for(std::process::id()))
+    same_command()?
+        .env_remove(IS_NEW)
         .env(ADDRESSES, addresses.join(","))
         // The sockets of a service manager come with the others.
         .env_remove("LISTEN_FDS")
         .env_remove("LISTEN_PID")
         .stdin(Stdio::from(link))
         .spawn()
+}
+
+/// Returns a command that starts the program of this process again with the same arguments, marked as a child of this
+/// process. A file that has replaced the program is the one that is started.
+fn same_command() -> io::Result<Command> {
+    let mut words: Vec<OsString> = std::env::args_os().collect();
+    let arguments = words.split_off(1.min(words.len()));
+    let program = words.pop().ok_or(io::ErrorKind::NotFound)?;
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .env(MARK, std::process::id().to_string());
+    Ok(command)
+}
+
+/// Returns true if the parent of this process has started it for an upgrade.
+fn is_marked() -> bool {
+    let parent = std::os::unix::process::parent_id().to_string();
+    std::env::var_os(MARK).is_some_and(|mark| mark == *parent)
 }
 
 /// Sends the sockets.
@@ -213,9 +258,17 @@ fn hand_over(
     link.send(&Message::Last, &[])
 }
 
-fn expect(link: &Link, expected: &Message) -> io::Result<()> {
-    match link.receive()? {
-        (message, _) if message == *expected => Ok(()),
+fn expect_ready(link: &Link) -> io::Result<()> {
+    match link.receive()?.0 {
+        Message::Ready => Ok(()),
+        _ => Err(unexpected()),
+    }
+}
+
+/// Returns the ID of the new process.
+fn expect_serving(link: &Link) -> io::Result<u32> {
+    match link.receive()?.0 {
+        Message::Serving { process } => Ok(process),
         _ => Err(unexpected()),
     }
 }
@@ -250,8 +303,8 @@ enum Message {
     Admin,
     /// All sockets were sent.
     Last,
-    /// The new process serves.
-    Serving,
+    /// The new process, with this ID, serves.
+    Serving { process: u32 },
 }
 
 /// An end of the connection between the two processes. It keeps the boundaries of messages.
@@ -303,15 +356,14 @@ fn unexpected() -> io::Error {
 }
 
 /// The environment variable by which a process recognizes that it was started for an upgrade. Its value is the ID of
-/// the former process, so that other children do not take it for theirs.
+/// its parent, so that other children do not take it for theirs.
 const MARK: &str = "COURSER_UPGRADE_OF";
+
+/// The environment variable of the new process, which the process between both lacks.
+const IS_NEW: &str = "COURSER_UPGRADE_IS_NEW";
 
 /// The environment variable with the addresses that the former process serves, which are the default of --listen.
 const ADDRESSES: &str = "COURSER_UPGRADE_ADDRESSES";
-
-fn mark_for(process: u32) -> OsString {
-    process.to_string().into()
-}
 
 /// Time limit for each step of the other process.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,5 +1,8 @@
 //! A process that is replaced by another one.
 
+use std::os::unix::net::UnixDatagram;
+use std::time::Duration;
+
 use courser::server::Protocol;
 use http::Method;
 use http_body_util::BodyExt as _;
@@ -8,8 +11,9 @@ use serde_json::Value;
 
 use super::client::request;
 use super::running::{admin, start};
+use super::serving::Serving;
 use super::within;
-use crate::common::Folder;
+use crate::common::{Folder, courser};
 
 /// The process that an upgrade has started, ended on drop.
 struct NewProcess(Pid);
@@ -95,4 +99,41 @@ async fn process_that_cannot_start_changes_nothing() {
             "{protocol}"
         );
     }
+}
+
+/// systemd follows another main process only if that is its child, and accepts messages of the main process only.
+#[test]
+fn service_manager_follows_the_new_process() {
+    let folder = Folder::new();
+    let path = folder.path().to_str().expect("UTF-8").to_owned();
+    let manager = Folder::new();
+    let name = manager.path().join("notify");
+    let socket = UnixDatagram::bind(&name).expect("bound");
+    let limit = Some(Duration::from_secs(120));
+    socket.set_read_timeout(limit).expect("an option");
+    let received = || {
+        let mut buffer = [0; 64];
+        let len = socket.recv(&mut buffer).expect("a message");
+        String::from_utf8_lossy(&buffer[..len]).into_owned()
+    };
+    let mut command = courser(&["serve", "--listen", "127.0.0.1:0", "--json", &path]);
+    command.env("NOTIFY_SOCKET", &name);
+    let mut serving = Serving::spawn(command, Folder::new());
+    assert_eq!(received(), "READY=1");
+    serving.signal(Signal::USR2);
+    assert_eq!(serving.next_event()["event"], "listening");
+    let upgraded = serving.next_event();
+    let new_process = NewProcess::of(&upgraded);
+    assert_eq!(received(), format!("MAINPID={}", upgraded["process"]));
+    let stat = format!("/proc/{}/stat", upgraded["process"]);
+    let stat = std::fs::read_to_string(stat).expect("a running process");
+    let (_, fields) = stat.rsplit_once(") ").expect("the name is in parentheses");
+    let parent = fields.split(' ').nth(1).expect("an ID");
+    assert_ne!(parent, serving.child().id().to_string(), "{stat}");
+    while serving.next_event()["event"] != "drained" {}
+    serving.ended();
+    socket.set_nonblocking(true).expect("an option");
+    let more = socket.recv(&mut [0; 64]);
+    assert!(more.is_err(), "the old process sent another message");
+    drop(new_process);
 }
