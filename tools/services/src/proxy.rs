@@ -228,6 +228,11 @@ impl<C: Dial> Proxy<C> {
     /// Creates a proxy that connects with this connector.
     fn with(connector: C, backend: Backend, times: ProxyTimes, limits: ProxyLimits) -> Self {
         let (server, is_http2) = (backend.uri(), backend.is_http2);
+        let limits = ProxyLimits {
+            // A refusal must not become a timeout.
+            retry: limits.retry.min(times.response / 2),
+            ..limits
+        };
         Self {
             upstream: Upstream::new(connector, server, is_http2, times.connect, limits),
             backend,
@@ -310,6 +315,7 @@ impl<C: Dial> Proxy<C> {
         }
         let framing = Framing::of(&mut parts.headers, version);
         let framing = framing.map_err(|reason| Failure::new(Cause::InvalidFraming, reason))?;
+        let is_awaited = interim::is_awaited(&parts) && !http_body::Body::is_end_stream(&body);
         let client_side = parts.extensions.remove::<OnUpgrade>();
         let upgrade = client_side.zip(self.upgrades.requested(&parts));
         if upgrade.is_some() && self.backend.is_http2 {
@@ -321,6 +327,10 @@ impl<C: Dial> Proxy<C> {
         self.address(&mut parts, path, host.as_ref(), protocol);
         let client = parts.extensions.get::<Peer>().map(Peer::current_address);
         parts.extensions = http::Extensions::new();
+        if let (Some(client), true) = (&interim, is_awaited) {
+            // Boxed, because few requests need it.
+            Box::pin(interim::proceed(client)).await;
+        }
         let body = framing.body(&mut parts, body, self.keeps_underscores);
         let body = body.await;
         let body = body.map_err(|error| Failure::from(cause_of_content(&error)))?;

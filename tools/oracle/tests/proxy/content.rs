@@ -117,9 +117,7 @@ async fn expectations_end_at_the_proxy() {
         let (answer, seen) = scene.exchange(version, &request).await;
         assert_eq!(answer.status(), 200, "{version}: {answer}");
         let interim: Vec<_> = answer.interim.iter().map(|it| &*it.0).collect();
-        if version == Version::Http1 {
-            assert_eq!(interim, ["100"], "{answer}");
-        }
+        assert_eq!(interim, ["100"], "{version}: {answer}");
         assert_eq!(seen[0].get("expect"), "", "{version}: {}", seen[0]);
         assert_eq!(seen[0].content, b"abc", "{version}: {}", seen[0]);
     })

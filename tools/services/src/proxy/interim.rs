@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use courser::h3::Interim;
 use courser_base::Mutex;
+use http::header::EXPECT;
 use http::response::Parts;
 use http::{HeaderMap, Request, Response, StatusCode, Version};
 
@@ -124,6 +125,24 @@ impl Relay {
         // Fails if the client is gone, and then nothing remains to forward.
         let _ = self.client.send(Response::from_parts(interim, ())).await;
     }
+}
+
+/// Returns true if the client waits for 100 (Continue) before it sends content, and the server does not send it
+/// (RFC 9110 §10.1.1): hyper does over HTTP/1.1, and courser over HTTP/3.
+pub(super) fn is_awaited(request: &http::request::Parts) -> bool {
+    request.version == Version::HTTP_2
+        && request
+            .headers
+            .get(EXPECT)
+            .is_some_and(|expect| expect.as_bytes().eq_ignore_ascii_case(b"100-continue"))
+}
+
+/// Asks the client for its content. The upstream server is not asked first, because many servers do not answer.
+pub(super) async fn proceed(client: &Interim) {
+    let mut response = Response::new(());
+    *response.status_mut() = StatusCode::CONTINUE;
+    // Fails if the client is gone, which its content reports.
+    let _ = client.send(response).await;
 }
 
 enum Next<T> {

@@ -112,11 +112,7 @@ async fn each_failure_of_the_upstream_server_has_a_cause() {
     let address = listener.local_addr().expect("bound");
     drop(listener);
     let mut facts = UpstreamFacts::default();
-    let at_once = ProxyLimits {
-        retry: Duration::ZERO,
-        ..ProxyLimits::default()
-    };
-    let response = get(&proxy(address, at_once), &mut facts).await;
+    let response = get(&proxy(address, ProxyLimits::default()), &mut facts).await;
     assert_eq!(cause(&response), Some(Cause::UpstreamRefused));
     let backend = Backend::parse("http://name.invalid:1").expect("a backend");
     let unnamed = Proxy::new(backend, times());

@@ -43,7 +43,8 @@ pub struct ProxyLimits {
     pub queue: usize,
     /// Longest wait for a connection.
     pub queue_wait: Duration,
-    /// Time for which the server may refuse connections, for example while it restarts, before requests fail.
+    /// Time for which the server may refuse connections, for example while it restarts, before requests fail. At
+    /// most half of [`ProxyTimes::response`](super::ProxyTimes::response) is used.
     pub retry: Duration,
     /// Longest time without bytes in either direction of a tunnel.
     pub tunnel_idle: Duration,

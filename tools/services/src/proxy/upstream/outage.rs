@@ -172,7 +172,7 @@ mod tests {
 
     /// The turn of a request that leaves goes to the next one.
     #[tokio::test(start_paused = true)]
-    async fn requests_that_leave_stop_nobody() {
+    async fn turn_of_a_request_that_leaves_is_taken_over() {
         let (server, outage) = (Server::default(), Outage::new(LONGEST));
         let leaves = tokio::time::timeout(LONGEST / 4, server.ask(&outage));
         let restarts = async {
