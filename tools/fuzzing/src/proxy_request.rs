@@ -2,23 +2,28 @@
 
 mod message;
 
+use bytes::Bytes;
 use courser_base::{Side, Time};
 use courser_http3::{Config, Connection, Section};
 use courser_qpack::{Encoder, EncoderLimits, FieldLine};
-use courser_services::fuzzing::{Answered, Exchange, pass_bytes, pass_request};
-use http::{HeaderMap, Method, Request, Version};
+use courser_services::fuzzing::{
+    Answered, Content, ContentEnd, Exchange, pass_bytes, pass_request,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Version};
 
 use self::message::Message;
 use crate::input::Input;
 
 /// Passes requests of a client and responses of a backend through the proxy. The client sends
-/// arbitrary bytes over HTTP/1.1, or arbitrary field lines over HTTP/2 or HTTP/3. The backend sends
-/// arbitrary bytes.
+/// arbitrary bytes over HTTP/1.1, or arbitrary field lines, content and trailers over HTTP/2 or HTTP/3.
+/// The backend sends arbitrary bytes.
 ///
 /// # Panics
 /// Panics if the backend receives anything but well-formed requests, each with exactly the requested host
-/// and without fields of the client's connection. Also if the client receives fields of the backend's
-/// connection, or content whose length differs from `content-length`.
+/// and without fields of the client's connection, or other content than the client has sent, or a
+/// complete request that the client has reset, or trailers that frame, route or authenticate. Also if the
+/// client receives fields of the backend's connection, or content whose length differs from
+/// `content-length`.
 pub fn proxy_request(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let operation = input.byte();
@@ -32,16 +37,30 @@ pub fn proxy_request(bytes: &[u8]) {
     match operation >> 1 & 3 {
         0 | 1 => {
             let rest = input.take(usize::MAX);
-            check(&pass_bytes(rest, response));
+            let _ = check(&pass_bytes(rest, response));
         }
         version => {
-            let Some(mut request) = request(&mut input) else {
+            let has_content = operation & 8 != 0;
+            let content = if has_content {
+                content(&mut input)
+            } else {
+                Content::default()
+            };
+            let Some((mut request, length)) = request(&mut input) else {
                 return;
             };
+            // One that announces content and ends its stream would not reach a service.
+            if !has_content && length.unwrap_or(0) > 0 {
+                return;
+            }
             if version == 2 {
                 *request.version_mut() = Version::HTTP_2;
             }
-            check(&pass_request(request, response));
+            let exchange = pass_request(request, content.clone(), response);
+            let sent = check(&exchange);
+            for message in &sent {
+                check_content(message, &content, length.is_some());
+            }
         }
     }
 }
@@ -49,9 +68,44 @@ pub fn proxy_request(bytes: &[u8]) {
 /// The default response of the backend.
 const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
-/// Returns a request as the HTTP/3 decoder passes it to a service, or `None` if the decoder refuses
-/// it.
-fn request(input: &mut Input<'_>) -> Option<Request<()>> {
+/// Returns the content of a request: up to three pieces, and in half of all inputs trailers or a reset.
+fn content(input: &mut Input<'_>) -> Content {
+    let count = input.below(4);
+    let pieces = (0..count).map(|_| Bytes::copy_from_slice(input.bytes()));
+    let pieces = pieces.collect();
+    let end = match input.below(4) {
+        0 | 1 => ContentEnd::Complete,
+        2 => ContentEnd::Trailers(trailers(input)),
+        _ => ContentEnd::Reset,
+    };
+    Content { pieces, end }
+}
+
+/// Returns up to three trailers. Those that no client of HTTP/2 can send are left out.
+fn trailers(input: &mut Input<'_>) -> HeaderMap {
+    let mut trailers = HeaderMap::new();
+    for _ in 0..input.below(4) {
+        let name = name(input);
+        let (name, value) = (HeaderName::from_bytes(&name), input.bytes());
+        if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(value)) {
+            trailers.append(name, value);
+        }
+    }
+    trailers
+}
+
+/// Returns one of [`NAMES`] or arbitrary bytes.
+fn name(input: &mut Input<'_>) -> Vec<u8> {
+    let choice = usize::from(input.byte());
+    match NAMES.get(choice) {
+        Some(name) => name.as_bytes().to_vec(),
+        None => input.bytes().to_vec(),
+    }
+}
+
+/// Returns a request as the HTTP/3 decoder passes it to a service, and the length that it announces, or
+/// `None` if the decoder refuses it.
+fn request(input: &mut Input<'_>) -> Option<(Request<()>, Option<u64>)> {
     let mut lines: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
     for (name, value) in [
         (":method", "GET"),
@@ -67,11 +121,7 @@ fn request(input: &mut Input<'_>) -> Option<Request<()>> {
         lines.push((name.into(), value.into()));
     }
     while !input.is_empty() {
-        let choice = usize::from(input.byte());
-        let name = NAMES
-            .get(choice)
-            .map_or_else(|| input.bytes(), |name| name.as_bytes());
-        lines.push((name.to_vec(), input.bytes().to_vec()));
+        lines.push((name(input), input.bytes().to_vec()));
     }
     let mut encoder = Encoder::new(
         EncoderLimits {
@@ -91,9 +141,8 @@ fn request(input: &mut Input<'_>) -> Option<Request<()>> {
     let Ok(Section::Decoded(Ok((request, length)))) = connection.decode_request(0, &section) else {
         return None;
     };
-    // The request has no content. One with a content-length would not reach a service.
     let is_tunnel = request.method() == Method::CONNECT;
-    (length.unwrap_or(0) == 0 && !is_tunnel).then_some(request)
+    (!is_tunnel).then_some((request, length))
 }
 
 const NAMES: [&str; 22] = [
@@ -121,8 +170,9 @@ const NAMES: [&str; 22] = [
     "range",
 ];
 
-/// Checks the requests that the backend received and the responses that the client received.
-fn check(exchange: &Exchange) {
+/// Checks the requests that the backend received and the responses that the client received. Returns the
+/// requests.
+fn check(exchange: &Exchange) -> Vec<Message> {
     let mut sent = Vec::new();
     for bytes in &exchange.sent {
         sent.extend(message::requests(bytes));
@@ -139,7 +189,56 @@ fn check(exchange: &Exchange) {
     for passed in &exchange.passed {
         passed.response.as_ref().map(check_response);
     }
+    sent
 }
+
+/// Checks the content of a request that the backend received. `has_length` is true if the client announced its
+/// length.
+fn check_content(message: &Message, sent: &Content, has_length: bool) {
+    let Some(rest) = &message.rest else {
+        return;
+    };
+    let all = sent.pieces.concat();
+    if has_length {
+        // The proxy forwards what has arrived, before it learns that there is more or a reset.
+        assert!(all.starts_with(&rest.content), "{message:?} {sent:?}");
+        return;
+    }
+    assert_eq!(rest.content, all, "{message:?} {sent:?}");
+    let is_reset = matches!(sent.end, ContentEnd::Reset);
+    assert!(!is_reset, "reset by the client: {message:?} {sent:?}");
+    for (name, value) in &rest.trailers {
+        let ContentEnd::Trailers(trailers) = &sent.end else {
+            panic!("trailers that were not sent: {message:?} {sent:?}");
+        };
+        let mut values = trailers.get_all(name).iter();
+        let is_same = |sent: &HeaderValue| {
+            let text: String = sent
+                .as_bytes()
+                .iter()
+                .map(|&byte| char::from(byte))
+                .collect();
+            text.trim() == value
+        };
+        assert!(values.any(is_same), "{name}: {message:?} {sent:?}");
+    }
+}
+
+/// Fields that never arrive as trailers (RFC 9110 §6.5.1).
+const NO_TRAILERS: [&str; 12] = [
+    "authorization",
+    "connection",
+    "content-length",
+    "cookie",
+    "expect",
+    "forwarded",
+    "host",
+    "proxy-authorization",
+    "te",
+    "transfer-encoding",
+    "upgrade",
+    "x-forwarded-for",
+];
 
 /// Checks a request that the backend received.
 fn check_request(message: &Message, exchange: &Exchange) {
@@ -218,6 +317,10 @@ fn check_fields(message: &Message) {
         "{message:?}"
     );
     assert_eq!(message.fields[0].0, "host", "{message:?}");
+    let trailers = message.rest.iter().flat_map(|rest| &rest.trailers);
+    for (name, _) in trailers {
+        assert!(!NO_TRAILERS.contains(&name.as_str()), "{message:?}");
+    }
     assert!(
         is_upgrade || message.all("upgrade").next().is_none(),
         "{message:?}"
@@ -284,5 +387,44 @@ fn check_response(answered: &Answered) {
         && content > 0
     {
         assert_eq!(announced, content, "{answered:?}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Forwards a request with content. Returns the content at the backend, or `None` if it is incomplete.
+    fn forwarded(request: http::request::Builder, end: ContentEnd) -> Option<message::Rest> {
+        let request = request.method("POST").uri("https://a.example/");
+        let request = request.version(Version::HTTP_2).body(());
+        let pieces = vec![Bytes::from("abc"), Bytes::from("de")];
+        let content = Content { pieces, end };
+        let exchange = pass_request(request.expect("a request"), content, RESPONSE);
+        let mut sent = check(&exchange);
+        assert!(sent.len() <= 1, "{exchange:?}");
+        sent.pop()?.rest
+    }
+
+    #[test]
+    fn content_arrives_with_its_trailers_and_resets_leave_it_incomplete() {
+        let unknown = forwarded(Request::builder(), ContentEnd::Complete);
+        assert_eq!(unknown.expect("complete").content, b"abcde");
+        let known = Request::builder().header("content-length", "5");
+        let known = forwarded(known, ContentEnd::Complete);
+        assert_eq!(known.expect("complete").content, b"abcde");
+        let mut trailers = HeaderMap::new();
+        trailers.insert("x-a", HeaderValue::from_static("1"));
+        trailers.insert("content-length", HeaderValue::from_static("9"));
+        let request = Request::builder().header("te", "trailers");
+        let rest = forwarded(
+            request.header("trailer", "x-a"),
+            ContentEnd::Trailers(trailers),
+        );
+        let rest = rest.expect("complete");
+        assert_eq!(rest.trailers, [("x-a".to_owned(), "1".to_owned())]);
+        assert!(forwarded(Request::builder(), ContentEnd::Reset).is_none());
+        let longer = Request::builder().header("content-length", "6");
+        assert!(forwarded(longer, ContentEnd::Complete).is_none());
     }
 }

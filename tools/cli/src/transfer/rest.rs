@@ -93,7 +93,10 @@ mod tests {
         let (offset, size) = (100, 50);
         let other = Err(RestError::OtherSize { offset, size });
         assert_eq!(rest(416, "bytes */50"), other);
-        assert_eq!(rest(200, ""), Err(RestError::Unsupported));
+        // RFC 9110 §14.4: the field has a meaning with 206 and 416 only.
+        for range in ["", "bytes 100-199/200", "bytes */100"] {
+            assert_eq!(rest(200, range), Err(RestError::Unsupported), "{range}");
+        }
         assert_eq!(rest(404, ""), Ok(true), "the content describes the error");
     }
 }

@@ -5,6 +5,18 @@
 pub(super) struct Message {
     /// Field names in lower case, and values.
     pub(super) fields: Vec<(String, String)>,
+    /// The content and the trailers, or `None` if the message is truncated or an upgrade.
+    pub(super) rest: Option<Rest>,
+}
+
+/// What follows the header section of a message.
+#[derive(Debug, Default)]
+pub(super) struct Rest {
+    pub(super) content: Vec<u8>,
+    /// Names in lower case, and values.
+    pub(super) trailers: Vec<(String, String)>,
+    /// Its length on the wire.
+    len: usize,
 }
 
 impl Message {
@@ -26,14 +38,13 @@ pub(super) fn requests(bytes: &[u8]) -> Vec<Message> {
         let Some(end) = rest.windows(4).position(|bytes| bytes == b"\r\n\r\n") else {
             break;
         };
-        let message = parse_head(&rest[..end]);
+        let mut message = parse_head(&rest[..end]);
         rest = &rest[end + 4..];
-        if message.all("upgrade").next().is_some() {
-            // The rest belongs to another protocol.
-            all.push(message);
-            break;
+        // What follows an upgrade belongs to another protocol.
+        if message.all("upgrade").next().is_none() {
+            message.rest = parse_rest(&message, rest);
         }
-        let len = content_len(&message, rest);
+        let len = message.rest.as_ref().map(|rest| rest.len);
         all.push(message);
         match len {
             Some(len) => rest = &rest[len..],
@@ -62,18 +73,20 @@ fn parse_head(bytes: &[u8]) -> Message {
         !target.is_empty() && !target.contains(|letter: char| letter.is_ascii_control()),
         "{request:?}"
     );
-    let fields = lines.map(|line| {
-        let (name, value) = line
-            .split_once(':')
-            .unwrap_or_else(|| panic!("invalid field line: {line:?}"));
-        assert!(!name.is_empty() && name.chars().all(is_token), "{line:?}");
-        let is_control = |letter: char| letter.is_ascii_control() && letter != '\t';
-        assert!(!value.contains(is_control), "{line:?}");
-        (name.to_ascii_lowercase(), value.trim().to_owned())
-    });
     Message {
-        fields: fields.collect(),
+        fields: lines.map(parse_field).collect(),
+        rest: None,
     }
+}
+
+fn parse_field(line: &str) -> (String, String) {
+    let (name, value) = line
+        .split_once(':')
+        .unwrap_or_else(|| panic!("invalid field line: {line:?}"));
+    assert!(!name.is_empty() && name.chars().all(is_token), "{line:?}");
+    let is_control = |letter: char| letter.is_ascii_control() && letter != '\t';
+    assert!(!value.contains(is_control), "{line:?}");
+    (name.to_ascii_lowercase(), value.trim().to_owned())
 }
 
 /// Returns true for characters of a token (RFC 9110 §5.6.2).
@@ -81,50 +94,63 @@ fn is_token(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(letter)
 }
 
-/// Returns the length of the content including its transfer coding, or `None` if it is truncated.
-fn content_len(message: &Message, rest: &[u8]) -> Option<usize> {
+/// Parses the content and the trailers, or returns `None` if they are truncated.
+fn parse_rest(message: &Message, rest: &[u8]) -> Option<Rest> {
     let codings: Vec<_> = message.all("transfer-encoding").collect();
     let lengths: Vec<_> = message.all("content-length").collect();
     match (&codings[..], &lengths[..]) {
-        ([], []) => Some(0),
+        ([], []) => Some(Rest::default()),
         ([], [length]) => {
             let is_number = !length.is_empty() && length.bytes().all(|byte| byte.is_ascii_digit());
             assert!(is_number, "{message:?}");
-            let length: usize = length.parse().unwrap_or(usize::MAX);
-            (length <= rest.len()).then_some(length)
+            let len: usize = length.parse().unwrap_or(usize::MAX);
+            let content = rest.get(..len)?.to_vec();
+            Some(Rest {
+                content,
+                trailers: Vec::new(),
+                len,
+            })
         }
-        (["chunked"], []) => chunked_len(rest),
+        (["chunked"], []) => parse_chunks(rest),
         _ => panic!("ambiguous content length: {message:?}"),
     }
 }
 
-/// Returns the length of chunked content, or `None` if it is truncated.
-fn chunked_len(bytes: &[u8]) -> Option<usize> {
-    let mut at = 0;
+/// Parses chunked content, or returns `None` if it is truncated.
+fn parse_chunks(bytes: &[u8]) -> Option<Rest> {
+    let mut rest = Rest::default();
+    let line_end = |at: usize| bytes[at..].windows(2).position(|bytes| bytes == b"\r\n");
     loop {
-        let line = bytes[at..].windows(2).position(|bytes| bytes == b"\r\n")?;
+        let at = rest.len;
+        let line = line_end(at)?;
         let size = std::str::from_utf8(&bytes[at..at + line]).ok();
         let size = size.and_then(|size| usize::from_str_radix(size, 16).ok());
         let size = size.unwrap_or_else(|| panic!("invalid chunk size at {at}"));
-        at += line + 2;
+        let at = at + line + 2;
+        rest.len = at;
         if size == 0 {
-            // Trailers, and the empty line after them.
-            loop {
-                let line = bytes[at..].windows(2).position(|bytes| bytes == b"\r\n")?;
-                at += line + 2;
-                if line == 0 {
-                    return Some(at);
-                }
-            }
+            break;
         }
         if bytes.len() < at + size + 2 {
             return None;
         }
-        assert_eq!(
-            &bytes[at + size..at + size + 2],
-            b"\r\n",
-            "the end of a chunk"
-        );
-        at += size + 2;
+        let (chunk, end) = bytes[at..].split_at(size);
+        assert!(end.starts_with(b"\r\n"), "the end of a chunk");
+        rest.content.extend(chunk);
+        rest.len = at + size + 2;
+    }
+    // The trailers, and the empty line after them.
+    loop {
+        let at = rest.len;
+        let line = line_end(at)?;
+        rest.len = at + line + 2;
+        if line == 0 {
+            return Some(rest);
+        }
+        let text: String = bytes[at..at + line]
+            .iter()
+            .map(|&byte| char::from(byte))
+            .collect();
+        rest.trailers.push(parse_field(&text));
     }
 }

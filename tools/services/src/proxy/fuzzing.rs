@@ -7,12 +7,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
 use courser::server;
 use courser_base::Mutex;
-use http::{HeaderMap, Request, Response, Uri};
+use http::header::CONTENT_LENGTH;
+use http::{HeaderMap, HeaderValue, Request, Response, Uri};
 use http_body_util::BodyExt as _;
 use hyper_util::client::legacy::connect::{Connected, Connection};
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{
     AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, DuplexStream, ReadBuf,
 };
@@ -108,29 +110,105 @@ pub fn pass_bytes(client: &[u8], answer: &[u8]) -> Exchange {
     })
 }
 
-/// Forwards a request without content, as it arrives over HTTP/2 or HTTP/3.
+/// The content of a request over HTTP/2 or HTTP/3.
+#[derive(Clone, Debug, Default)]
+pub struct Content {
+    /// The content, in pieces that the client sends one by one.
+    pub pieces: Vec<Bytes>,
+    /// The end of the content.
+    pub end: ContentEnd,
+}
+
+/// The way in which a client ends the content of a request.
+#[derive(Clone, Debug, Default)]
+pub enum ContentEnd {
+    /// It ends the stream.
+    #[default]
+    Complete,
+    /// It sends trailers, which end the stream.
+    Trailers(HeaderMap),
+    /// It resets the stream.
+    Reset,
+}
+
+/// Forwards a request as it arrives over HTTP/2 or HTTP/3. The content arrives over HTTP/2 in both cases.
 ///
 /// # Panics
 /// Panics if that takes longer than ten seconds.
-pub fn pass_request(request: Request<()>, answer: &[u8]) -> Exchange {
+pub fn pass_request(request: Request<()>, content: Content, answer: &[u8]) -> Exchange {
     run(async {
         let upstream = Upstream::new(answer);
         let proxy = upstream.proxy();
-        let mut passed = Passed::new(&request);
-        let (answered, _) = pass(&proxy, request.map(|()| server::Body::empty())).await;
-        passed.response = Some(answered);
-        drop(proxy);
+        let passed: Arc<Mutex<Vec<Passed>>> = Arc::default();
+        let length = request.headers().get(CONTENT_LENGTH).cloned();
+        let service = {
+            let passed = passed.clone();
+            let (parts, ()) = request.into_parts();
+            hyper::service::service_fn(move |arrived: Request<hyper::body::Incoming>| {
+                let (proxy, passed, parts) = (proxy.clone(), passed.clone(), parts.clone());
+                async move {
+                    let body = server::Body::from(arrived.into_body());
+                    let request = Request::from_parts(parts, body);
+                    // Before the first await, because hyper drops this future when the client resets the stream.
+                    passed.lock().push(Passed::new(&request));
+                    let (answered, response) = pass(&proxy, request).await;
+                    passed.lock()[0].response = Some(answered);
+                    Ok::<_, std::convert::Infallible>(response)
+                }
+            })
+        };
+        let (near, far) = tokio::io::duplex(PIPE);
+        let serving = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
+            .serve_connection(TokioIo::new(far), service);
+        let _ = tokio::join!(serving, speak_http2(near, length, content));
+        let passed = std::mem::take(&mut *passed.lock());
         Exchange {
             sent: upstream.sent().await,
-            passed: vec![passed],
+            passed,
         }
     })
+}
+
+/// Sends content over HTTP/2 with a header section that says no more than its length, and waits for the response.
+async fn speak_http2(pipe: DuplexStream, length: Option<HeaderValue>, content: Content) {
+    let handshake = h2::client::handshake(pipe).await;
+    let (mut sender, connection) = handshake.expect("the preface fits into the pipe");
+    let driving = tokio::spawn(connection);
+    let mut request = Request::post("https://a.example/").body(()).expect("valid");
+    if let Some(length) = length {
+        request.headers_mut().insert(CONTENT_LENGTH, length);
+    }
+    let is_empty = content.pieces.is_empty() && matches!(content.end, ContentEnd::Complete);
+    let sent = sender.send_request(request, is_empty);
+    let (response, mut stream) = sent.expect("the first request");
+    if !is_empty {
+        // A server that has reset the stream takes no more.
+        for piece in content.pieces {
+            let _ = stream.send_data(piece, false);
+        }
+        match content.end {
+            ContentEnd::Complete => {
+                let _ = stream.send_data(Bytes::new(), true);
+            }
+            ContentEnd::Trailers(trailers) => {
+                let _ = stream.send_trailers(trailers);
+            }
+            ContentEnd::Reset => {
+                // What was sent arrives before the reset.
+                tokio::task::yield_now().await;
+                stream.send_reset(h2::Reason::CANCEL);
+            }
+        }
+    }
+    let _ = response.await;
+    drop((stream, sender));
+    let _ = driving.await;
 }
 
 async fn pass(
     proxy: &Proxy<Connector>,
     request: Request<server::Body>,
-) -> (Answered, Response<http_body_util::Full<bytes::Bytes>>) {
+) -> (Answered, Response<http_body_util::Full<Bytes>>) {
     let (parts, body) = proxy.answer(request).await.into_parts();
     let content = body
         .collect()
@@ -259,10 +337,32 @@ fn is_whole(sent: &[u8]) -> bool {
     let content = &sent[end + 4..];
     let field = |name: &str| fields.lines().find_map(|line| line.strip_prefix(name));
     if field("transfer-encoding:").is_some() {
-        return content.ends_with(b"0\r\n\r\n");
+        return has_last_chunk(content);
     }
     let length = field("content-length:").and_then(|value| value.trim().parse().ok());
     content.len() >= length.unwrap_or(0)
+}
+
+/// Returns true if chunked content is complete, with its trailers, or malformed.
+fn has_last_chunk(mut content: &[u8]) -> bool {
+    loop {
+        let Some(line) = content.windows(2).position(|bytes| bytes == b"\r\n") else {
+            return false;
+        };
+        let size = std::str::from_utf8(&content[..line]).ok();
+        let Some(size) = size.and_then(|size| usize::from_str_radix(size, 16).ok()) else {
+            return true;
+        };
+        content = &content[line + 2..];
+        if size == 0 {
+            let has_end = content.windows(4).any(|bytes| bytes == b"\r\n\r\n");
+            return content.starts_with(b"\r\n") || has_end;
+        }
+        match content.get(size.saturating_add(2)..) {
+            Some(rest) => content = rest,
+            None => return false,
+        }
+    }
 }
 
 /// One end of a pipe as a connection of hyper-util.

@@ -307,3 +307,36 @@ fn padded(query: &[u8], size: usize) -> Vec<u8> {
     answer.resize(size, 0);
     answer
 }
+
+/// RFC 9460 §2.4.2: an alias leads to the records of its target, records beside it are ignored, and a loop ends.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn aliases_are_followed_in_bounded_steps() {
+    let alias = |target: &str| {
+        let mut record = vec![0, 0];
+        for label in target.split('.') {
+            record.push(u8::try_from(label.len()).expect("fits"));
+            record.extend(label.as_bytes());
+        }
+        record.push(0);
+        record
+    };
+    let zone: Zone = Arc::new(move |name, kind| {
+        let records = match (name, kind) {
+            ("alias.test.", HTTPS) => vec![https(&[alpn(&["h2"])]), alias("service.test")],
+            ("service.test.", HTTPS) => vec![https(&[alpn(&["h3"])])],
+            ("loop.test.", HTTPS) => vec![alias("other.test")],
+            ("other.test.", HTTPS) => vec![alias("loop.test")],
+            _ => Vec::new(),
+        };
+        Some(records)
+    });
+    let (address, _) = name_server(zone).await;
+    let resolver = DnsResolver::new([address]).expect("a resolver");
+    let services = within(resolver.services("alias.test", 443)).await;
+    let services = services.expect("records");
+    assert_eq!(services.len(), 1, "{services:?}");
+    assert!(services[0].offers_http3(), "{services:?}");
+    assert_eq!(services[0].target.as_deref(), Some("service.test"));
+    let services = within(resolver.services("loop.test", 443)).await;
+    assert!(services.expect("no records").is_empty());
+}

@@ -324,6 +324,200 @@ fn last_attribute_counts() {
     }
 }
 
+/// Checks which cookies a request to each URL has after a response of `http://shop.a.test/cart/view`.
+fn check(table: &[(&[&str], &str, &str)]) {
+    for (fields, to, expected) in table {
+        let to = match to.strip_prefix('/') {
+            Some(path) => format!("http://shop.a.test/{path}"),
+            None => (*to).to_owned(),
+        };
+        let sent = sent("http://shop.a.test/cart/view", fields, &to);
+        assert_eq!(sent, *expected, "{fields:?} to {to}");
+    }
+}
+
+/// draft-ietf-httpbis-rfc6265bis §5.6: names of attributes are compared without case, and whitespace around them counts for nothing.
+/// Quotes have no meaning.
+#[test]
+fn attributes_are_found_by_their_names_alone() {
+    check(&[
+        // These are secure, and the connection is not.
+        (&["n=v; sEcUrE"], "/cart/x", ""),
+        (&["n=v; Secure="], "/cart/x", ""),
+        (&["n=v; Secure=false"], "/cart/x", ""),
+        (&["n=v; Secure = x"], "/cart/x", ""),
+        (&["n=v;\tSecure\t;"], "/cart/x", ""),
+        (&["n=v;Secure;other"], "/cart/x", ""),
+        (&["n=v; other; Secure"], "/cart/x", ""),
+        (&["n=v; other=\"a;b\"; Secure"], "/cart/x", ""),
+        // These have attributes of other names.
+        (&["n=v; \"Secure\""], "/cart/x", "n=v"),
+        (&["n=v; Secure other"], "/cart/x", "n=v"),
+        (&["n=v; Version=1"], "/cart/x", "n=v"),
+        (&["n=v; other=\"a b"], "/cart/x", "n=v"),
+        (&["n=v; x, m=w"], "/cart/x", "n=v"),
+        (&["n=v; path x=/y"], "/cart/x", "n=v"),
+        (&["n=v; ; ;=; ===,x,=; ,,,"], "/cart/x", "n=v"),
+        // A comma ends no cookie, so that the lifetime is no number here.
+        (&["n=v; Max-Age=0, m=w"], "/cart/x", "n=v"),
+        (&["n=v; Max-Age=2.5"], "/cart/x", "n=v"),
+        (&["n=v; MAX-AGE = 0"], "/cart/x", ""),
+        (&["n=v; max-age=-20"], "/cart/x", ""),
+        (&["n=v", "n=w; max-age=0", "m=w; max-age=0"], "/cart/x", ""),
+        (&["$Version=1; n=v"], "/cart/x", "$Version=1"),
+    ]);
+}
+
+/// draft-ietf-httpbis-rfc6265bis §5.6: the name ends at the first equals sign, and the pair at the first semicolon.
+#[test]
+fn names_and_values_are_any_bytes_between_delimiters() {
+    for name in "$ ! @ # % ^ & * ( ) - _ + 1 \" $n !n \"n n\" {n} <n> n? ü".split(' ') {
+        let field = format!("{name}=v");
+        check(&[(&[&field], "/cart/x", &field)]);
+    }
+    check(&[
+        (&["n m=v"], "/cart/x", "n m=v"),
+        (&["n= v \t"], "/cart/x", "n=v"),
+        (&["\t n\t=v"], "/cart/x", "n=v"),
+        (&["n=\" v \" ;"], "/cart/x", "n=\" v \""),
+        (&["n=\"a\"  \"b\" ;"], "/cart/x", "n=\"a\"  \"b\""),
+        (&["n=\"a;b\""], "/cart/x", "n=\"a"),
+        (&["n=a\"b"], "/cart/x", "n=a\"b"),
+        (&["n=a\\\"b;c"], "/cart/x", "n=a\\\"b"),
+        (&["n=== v"], "/cart/x", "n=== v"),
+        (&["\"n=a\"=v"], "/cart/x", "\"n=a\"=v"),
+        // The same name, with the first equals sign in mind.
+        (&["\"n=a\"=v", "\"n=w"], "/cart/x", "\"n=w"),
+        (&["n=ä; é"], "/cart/x", "n=ä"),
+        (&["n="], "/cart/x", "n="),
+        (&["n=v", "N=w"], "/cart/x", "n=v; N=w"),
+        (&["z=v", "a=w"], "/cart/x", "z=v; a=w"),
+        // Without a name there is one cookie for each domain and path.
+        (&["n;m=v"], "/cart/x", "n"),
+        (&["n", "m"], "/cart/x", "m"),
+        (&["n", "=m"], "/cart/x", "m"),
+        (&["n", "=m", "n=v"], "/cart/x", "m; n=v"),
+        // These have neither a name nor a value, and change nothing.
+        (&["n=v", "=", "m=w"], "/cart/x", "n=v; m=w"),
+        (&["n", ""], "/cart/x", "n"),
+        (&["n", "; m=v"], "/cart/x", "n"),
+        (&["n", " \t"], "/cart/x", "n"),
+    ]);
+}
+
+/// draft-ietf-httpbis-rfc6265bis §5.1.3, §5.6.3, §5.7.
+#[test]
+fn domains_are_names_above_the_host() {
+    const SHOP: &str = "http://shop.a.test/cart/x";
+    const SIBLING: &str = "http://other.a.test/cart/x";
+    const CHILD: &str = "http://x.shop.a.test/cart/x";
+    check(&[
+        (&["n=v; domain=.shop.a.test"], CHILD, "n=v"),
+        (&["n=v; domain=shop.A.test"], SHOP, "n=v"),
+        (
+            &["n=v; domain=shop.a.test"],
+            "http://SHOP.a.TEST/cart/x",
+            "n=v",
+        ),
+        (&["n=v; domain= \t.shop.a.test "], SHOP, "n=v"),
+        (&["n=v; domain=shop.a.test"], SIBLING, ""),
+        (&["n=v; domain=.a.test"], SIBLING, "n=v"),
+        (&["n=v"], CHILD, ""),
+        (&["n=v; domain=other.a.test"], SIBLING, ""),
+        (&["n=v; domain=x.shop.a.test"], CHILD, ""),
+        (&["n=v; domain=hop.a.test"], SHOP, ""),
+        // No names.
+        (&["n=v; domain=..shop.a.test"], SHOP, ""),
+        (&["n=v; domain=shop..a.test"], SHOP, ""),
+        (&["n=v; domain=. shop.a.test"], SHOP, ""),
+        (&["n=v; domain=shop.a.test."], SHOP, ""),
+        (&["n=v; domain=shop.a.test .x"], SHOP, ""),
+        (&["n=v; domain=\"shop.a.test\""], SHOP, ""),
+        (&["n=v; domain=shop.a.test:80"], SHOP, ""),
+        (&["n=v; domain=.test"], SHOP, ""),
+        (&["n=v; domain=.test."], SHOP, ""),
+        // The last one counts, and an empty one is none.
+        (&["n=v; domain=.a.test; domain=shop.a.test"], SIBLING, ""),
+        (&["n=v; domain=shop.a.test; domain=.a.test"], SIBLING, "n=v"),
+        (&["n=v; domain=shop.a.test; domain=b.test"], SHOP, ""),
+        (&["n=v; domain=b.test; domain=shop.a.test"], SHOP, "n=v"),
+        (&["n=v; domain="], SHOP, "n=v"),
+        (&["n=v; domain=b.test; domain="], SHOP, ""),
+        // Cookies of the domain and of the host are different ones.
+        (
+            &["n=v; domain=a.test", "n=w", "m=x; domain=shop.a.test"],
+            "/cart/x",
+            "n=v; n=w; m=x",
+        ),
+    ]);
+}
+
+/// draft-ietf-httpbis-rfc6265bis §5.1.4, §5.6.4.
+#[test]
+fn paths_are_compared_byte_by_byte() {
+    check(&[
+        (&["n=v; path=/q"], "/q?a", "n=v"),
+        (&["n=v; path=/q/r"], "/q/r", "n=v"),
+        (&["n=v; path=/q/r"], "/q", ""),
+        (&["n=v; path=/q/r"], "/p/r", ""),
+        (&["n=v; path=/q/r/"], "/q/r", ""),
+        (&["n=v; path=/q/r/"], "/q/r/", "n=v"),
+        (&["n=v; path=/q/"], "/q//r", "n=v"),
+        (&["n=v; path=/q/"], "/qr", ""),
+        (&["n=v; path=/Q"], "/q", ""),
+        (&["n=v; path=/q?"], "/q?", ""),
+        (&["n=v; path=/q#"], "/q", ""),
+        (&["n=v; path=/%71"], "/q", ""),
+        (&["n=v; path=/q;"], "/q", "n=v"),
+        (&["n=v; path\t=\t/q\t"], "/q", "n=v"),
+        // What does not begin with a slash stands for the folder of the URL.
+        (&["n=v; path"], "/cart", "n=v"),
+        (&["n=v; path="], "/", ""),
+        (&["n=v; path=\"/q\""], "/cart/x", "n=v"),
+        (&["n=v; path=/q; path="], "/cart/x", "n=v"),
+        (&["n=v; path=; path=/q"], "/cart/x", ""),
+        // The same name at different paths, the longest path first.
+        (
+            &[
+                "n=1",
+                "n=2; path=/cart/x",
+                "n=3; path=/",
+                "n=4; path=/y",
+                "n=5; path=/cart/",
+            ],
+            "/cart/x",
+            "n=2; n=5; n=1; n=3",
+        ),
+    ]);
+}
+
+/// draft-ietf-httpbis-rfc6265bis §5.1.1.
+#[test]
+fn dates_in_any_order_of_their_parts_expire() {
+    for past in [
+        "Tue, 6-Nov-01 08:49:37 GMT",
+        "Tuesday, 06-Nov-2001 08:49:37 GMT",
+        "Tue Nov  6 08:49:37 2001 GMT",
+        "Tue, 6 Nov 8:49:7 2001",
+        ", 6/Nov\\2001 08:49:37",
+        "2001 november 6 08:49:37 GMT-0500 (EST)",
+    ] {
+        let field = format!("n=v; Expires={past}");
+        check(&[(&[&field], "/cart/x", "")]);
+    }
+    for none in [
+        "Tue, 06-Nov-2001 08: 49:37 GMT",
+        "Tue, 06-Nov-2001",
+        "Tue, 32-Nov-2001 08:49:37 GMT",
+        "Tue, 06-Nov-1600 08:49:37 GMT",
+        "Tue, 06-Nov-2001 24:00:00 GMT",
+        "Tue, 06-Nxv-2001 08:49:37 GMT",
+    ] {
+        let field = format!("n=v; Expires={none}");
+        check(&[(&[&field], "/cart/x", "n=v")]);
+    }
+}
+
 #[test]
 fn replaced_cookies_keep_their_place() {
     let from = "http://a.test/";
