@@ -26,7 +26,7 @@ impl Redirect {
     /// Returns the redirect in a response to a request; `None` if the response is not a redirect.
     ///
     /// # Errors
-    /// [`ErrorKind::Url`] if its target is invalid, and [`ErrorKind::Redirect`] if it cannot be requested.
+    /// [`ErrorKind::Redirect`] if its target cannot be requested.
     pub fn of(
         method: &Method,
         uri: &Uri,
@@ -87,18 +87,16 @@ impl Redirect {
 /// Resolves a reference relative to a URI (RFC 3986 §5).
 fn resolve(base: &Uri, reference: &[u8]) -> Result<Uri, Error> {
     let shown = String::from_utf8_lossy(reference);
-    let refused = |kind, why: String| {
+    let wrong = |why: String| {
         let text = format!("cannot follow the redirect to '{shown}': {why}");
-        Error::new(kind, text)
+        Error::new(ErrorKind::Redirect, text)
     };
-    let wrong = |why| refused(ErrorKind::Url, why);
     let base = Url::parse(&base.to_string()).map_err(|error| wrong(error.to_string()))?;
     let mut target = base
         .join(&shown)
         .map_err(|error| wrong(error.to_string()))?;
     if !matches!(target.scheme(), "http" | "https") {
-        let why = "only http and https are supported".to_owned();
-        return Err(refused(ErrorKind::Redirect, why));
+        return Err(wrong("only http and https are supported".to_owned()));
     }
     target.set_fragment(None);
     target
@@ -242,6 +240,15 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::Redirect, "{location}");
             assert!(error.to_string().contains(location), "{error}");
         }
+    }
+
+    #[test]
+    fn empty_reference_is_not_followed() {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::LOCATION, header::HeaderValue::from_static(""));
+        let uri = Uri::from_static(BASE);
+        let found = Redirect::of(&Method::GET, &uri, StatusCode::FOUND, &headers);
+        assert_eq!(found.expect("no error"), None);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant, SystemTime};
 
 use courser::Client;
-use courser::client::{Body, Error, ErrorKind, Redirect, Timing};
+use courser::client::{Body, Error, Redirect, Timing};
 use courser::h3::OnInterim;
 use courser_measure::{Direction, Moves};
 use http::header::{self, HeaderValue};
@@ -191,10 +191,10 @@ impl Transfer<'_> {
         };
         match found {
             Err(error) if self.context.plan.response.follows => {
-                let code = match error.kind() {
-                    ErrorKind::Url => URL_MALFORMED,
-                    // As in curl, the code 47 is for too many redirects only.
-                    _ => UNSUPPORTED_PROTOCOL,
+                // As in curl, the code 47 is for too many redirects only.
+                let code = match facts.redirect_url {
+                    Some(_) => UNSUPPORTED_PROTOCOL,
+                    None => URL_MALFORMED,
                 };
                 Err(Failed::new(code, error.to_string()))
             }
