@@ -1,6 +1,7 @@
 //! The interface to TLS: handshake bytes in, handshake bytes and keys out. RFC 9001 §4.
 
 use std::fmt;
+use std::net::IpAddr;
 
 use courser_wire::TransportErrorCode;
 
@@ -61,6 +62,12 @@ pub trait TlsSession: Send {
         exporter
             .export(out, label, context)
             .map_err(|error| TlsError::internal(error.to_string()))
+    }
+
+    /// Sets the address of the client of a server's session, before the first [`read`](Self::read). Limits by source use
+    /// it. The default implementation ignores it.
+    fn set_client(&mut self, client: IpAddr) {
+        let _ = client;
     }
 
     /// Takes the secret of 0-RTT packets, which only clients send. RFC 9001 §4.6.

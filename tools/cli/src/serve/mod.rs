@@ -108,7 +108,7 @@ async fn run(plan: Plan, mut inherited: Inherited) -> Result<(), Failure> {
         lists,
         as_json,
     };
-    let mut background = background(reload, admin);
+    let background = background(reload, admin);
     let announcement = Announcement {
         handle: &handle,
         protocols: &protocols,
@@ -193,16 +193,6 @@ fn end_within(time: Duration) {
             std::thread::sleep(time);
             std::process::exit(0);
         });
-}
-
-/// Returns the listener for events. Describes certificates in these files after they were replaced.
-fn on_event(files: Vec<PathBuf>, as_json: bool) -> impl Fn(&Event) + Send + Sync + 'static {
-    move |event| {
-        print_event(event, as_json);
-        if matches!(event, Event::CertificateReplaced) {
-            warn_of_certificates(&files, as_json);
-        }
-    }
 }
 
 /// Returns the listener for responses that the server makes itself, which have lines in the access log. Warns once a minute
