@@ -22,7 +22,9 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::certificates::Sources;
 use crate::limits::Limits;
 use crate::limits::shares::Shares;
-use crate::listen::{Listener, OpenSockets};
+#[cfg(unix)]
+use crate::listen::Listener;
+use crate::listen::OpenSockets;
 use crate::phase::{Part, Phase};
 use crate::site::Site;
 use crate::tasks::{Task, keep_running};
@@ -67,6 +69,7 @@ impl Redirects {
         self.sockets.iter().map(|it| it.address).collect()
     }
 
+    #[cfg(unix)]
     pub(crate) fn listeners(&self) -> Vec<Arc<Listener>> {
         self.sockets.iter().map(OpenSockets::listener).collect()
     }
