@@ -5,9 +5,9 @@ use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use crate::events::Event;
-use crate::handle::Running;
 #[cfg(unix)]
-use crate::handover;
+use crate::give_away::give_away;
+use crate::handle::Running;
 use crate::phase::{Phase, Phases};
 use crate::tally::Tally;
 
@@ -124,7 +124,7 @@ async fn leaves_sockets(server: &Running) -> bool {
     if staying.is_empty() {
         return false;
     }
-    match handover::give_away(&staying).await {
+    match give_away(&staying).await {
         Ok(_) => true,
         Err(error) => {
             server.site.events.report(Event::ClientsRefused(error));

@@ -10,7 +10,9 @@ use tokio::task::JoinHandle;
 use crate::certificates::{CertificateFacts, Sources};
 use crate::events::Event;
 #[cfg(unix)]
-use crate::handover::{self, ListeningSockets};
+use crate::give_away::{give_away, take_back};
+#[cfg(unix)]
+use crate::handover::ListeningSockets;
 use crate::limits::Limits;
 use crate::listen::Listener;
 use crate::phase::Phase;
@@ -28,6 +30,7 @@ pub(super) struct Running {
     pub(super) site: Arc<Site>,
     pub(super) listeners: Vec<Arc<Listener>>,
     /// The listeners of plain HTTP.
+    #[cfg(unix)]
     pub(super) redirects: Vec<Arc<Listener>>,
     pub(super) sources: Arc<Mutex<Sources>>,
     pub(super) acme: Option<Arc<Mutex<AcmeStats>>>,
@@ -282,7 +285,7 @@ impl ServerHandle {
     /// If the future is dropped, call [`take_back`](Self::take_back).
     #[cfg(unix)]
     pub async fn hand_over(&self) -> std::io::Result<Vec<ListeningSockets>> {
-        handover::give_away(&self.0.all_listeners()).await
+        give_away(&self.0.all_listeners()).await
     }
 
     /// Drains the server after [`hand_over`](Self::hand_over), when the other process serves: stops accepting clients
@@ -295,7 +298,7 @@ impl ServerHandle {
     /// Receives from all QUIC clients again after [`hand_over`](Self::hand_over).
     #[cfg(unix)]
     pub fn take_back(&self) {
-        handover::take_back(&self.0.all_listeners());
+        take_back(&self.0.all_listeners());
     }
 
     /// Starts to drain the server, like the signal of [`Server::drain`](super::Server::drain). Returns at once.

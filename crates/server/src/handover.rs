@@ -4,15 +4,8 @@
 mod passed;
 
 use std::net::SocketAddr;
-#[cfg(unix)]
-use std::sync::Arc;
-
-#[cfg(unix)]
-use courser_quic::hooks::EndpointHooks as _;
 
 use crate::error::Error;
-#[cfg(unix)]
-use crate::listen::Listener;
 
 /// The listening sockets of one address of a server.
 ///
@@ -46,31 +39,6 @@ impl ListeningSockets {
             udp,
             stay_open: false,
         }
-    }
-
-    /// Takes the sockets that a service manager has opened for this process, such as systemd with a socket unit
-    /// (`LISTEN_FDS`; socket activation). Pass them to [`Server::inherit`](crate::Server::inherit). They stay open.
-    ///
-    /// TCP and UDP sockets of an address belong together. Each UDP socket of an address is a shard, in the order in
-    /// which they are passed. Returns none on later calls, and if the sockets are for another process.
-    ///
-    /// ```
-    /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use courser::server::ListeningSockets;
-    ///
-    /// let sockets = ListeningSockets::from_service_manager()?;
-    /// let server = courser::serve("127.0.0.1:0", courser::Identity::dev()?).inherit(sockets).bind()?;
-    /// # drop(server);
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// Returns an error that names the first socket that is of no use for a server, and what is wrong with it.
-    #[cfg(target_os = "linux")]
-    pub fn from_service_manager() -> Result<Vec<Self>, Error> {
-        passed::receive()
     }
 
     /// Returns true if a server that should listen on `address` can use these sockets.
@@ -117,49 +85,3 @@ pub(crate) fn check_empty(inherited: &[ListeningSockets]) -> Result<(), Error> {
         "the server does not listen on that address: add it there, or remove the socket",
     ))
 }
-
-/// Leaves the addresses of these listeners to another process, and returns descriptors of their sockets. From then on,
-/// their endpoints receive only from the clients that they have already. Without an error, `take_back` undoes it.
-#[cfg(unix)]
-pub(crate) async fn give_away(
-    listeners: &[Arc<Listener>],
-) -> std::io::Result<Vec<ListeningSockets>> {
-    keep_peers(listeners)?;
-    // Datagrams of these clients that the sockets still hold are received here.
-    tokio::time::sleep(LAST_DATAGRAMS).await;
-    let sockets = listeners.iter().map(|listener| {
-        let udp = listener.endpoint().map(|it| it.give_address_away());
-        Ok(ListeningSockets {
-            address: listener.address,
-            tcp: listener.duplicate_tcp()?,
-            udp: udp.transpose()?.unwrap_or_default(),
-            stay_open: listener.stay_open,
-        })
-    });
-    let sockets: std::io::Result<_> = sockets.collect();
-    // Clients may have been accepted until the last call that received.
-    tokio::time::sleep(LAST_DATAGRAMS).await;
-    let kept = keep_peers(listeners);
-    if sockets.is_err() || kept.is_err() {
-        take_back(listeners);
-    }
-    kept.and(sockets)
-}
-
-/// Receives from all clients again after [`give_away`].
-#[cfg(unix)]
-pub(crate) fn take_back(listeners: &[Arc<Listener>]) {
-    for endpoint in listeners.iter().filter_map(|it| it.endpoint()) {
-        endpoint.take_address_back();
-    }
-}
-
-#[cfg(unix)]
-fn keep_peers(listeners: &[Arc<Listener>]) -> std::io::Result<()> {
-    let mut endpoints = listeners.iter().filter_map(|it| it.endpoint());
-    endpoints.try_for_each(|it| it.keep_peers())
-}
-
-/// Time for which a server reads on at its address before it leaves it to another process.
-#[cfg(unix)]
-const LAST_DATAGRAMS: std::time::Duration = std::time::Duration::from_millis(20);

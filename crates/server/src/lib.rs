@@ -54,6 +54,8 @@ mod drain;
 mod error;
 mod events;
 mod exchange;
+#[cfg(unix)]
+mod give_away;
 mod handle;
 mod handover;
 mod http2;

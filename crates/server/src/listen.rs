@@ -30,6 +30,7 @@ impl OpenSockets {
         Arc::new(Listener {
             address: self.address,
             endpoint: Mutex::new(endpoint),
+            #[cfg(unix)]
             stay_open: self.stay_open,
             #[cfg(unix)]
             tcp: self.tcp.as_ref().map(Arc::downgrade).unwrap_or_default(),
@@ -44,6 +45,7 @@ pub(super) struct Listener {
     /// `None` without QUIC, and after its socket has failed.
     endpoint: Mutex<Option<Endpoint>>,
     /// True if another process keeps the sockets open after the end of this one.
+    #[cfg(unix)]
     pub(super) stay_open: bool,
     /// The listening TCP socket, while clients are accepted from it.
     #[cfg(unix)]

@@ -25,7 +25,9 @@ use crate::cause::Cause;
 use crate::certificates::Sources;
 use crate::limits::Limits;
 use crate::limits::shares::Shares;
-use crate::listen::{Listener, OpenSockets};
+#[cfg(unix)]
+use crate::listen::Listener;
+use crate::listen::OpenSockets;
 use crate::own_response::OwnResponse;
 use crate::phase::{Part, Phase};
 use crate::site::Site;
@@ -71,6 +73,7 @@ impl Redirects {
         self.sockets.iter().map(|it| it.address).collect()
     }
 
+    #[cfg(unix)]
     pub(crate) fn listeners(&self) -> Vec<Arc<Listener>> {
         self.sockets.iter().map(OpenSockets::listener).collect()
     }

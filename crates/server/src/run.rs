@@ -138,6 +138,7 @@ pub(super) fn bind(mut server: Server) -> Result<Bound, Error> {
     let handle = ServerHandle(Arc::new(Running {
         site: site.clone(),
         listeners: opened.https.iter().map(OpenSockets::listener).collect(),
+        #[cfg(unix)]
         redirects: redirects.listeners(),
         sources,
         acme,

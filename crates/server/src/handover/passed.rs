@@ -8,8 +8,34 @@ use socket2::{Protocol, Socket, Type};
 use super::ListeningSockets;
 use crate::error::Error;
 
+impl ListeningSockets {
+    /// Takes the sockets that a service manager has opened for this process, such as systemd with a socket unit
+    /// (`LISTEN_FDS`; socket activation). Pass them to [`Server::inherit`](crate::Server::inherit). They stay open.
+    ///
+    /// TCP and UDP sockets of an address belong together. Each UDP socket of an address is a shard, in the order in
+    /// which they are passed. Returns none on later calls, and if the sockets are for another process.
+    ///
+    /// ```
+    /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use courser::server::ListeningSockets;
+    ///
+    /// let sockets = ListeningSockets::from_service_manager()?;
+    /// let server = courser::serve("127.0.0.1:0", courser::Identity::dev()?).inherit(sockets).bind()?;
+    /// # drop(server);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns an error that names the first socket that is of no use for a server, and what is wrong with it.
+    pub fn from_service_manager() -> Result<Vec<Self>, Error> {
+        receive()
+    }
+}
+
 /// Takes the sockets, and combines those of each address in the order in which they were passed.
-pub(super) fn receive() -> Result<Vec<ListeningSockets>, Error> {
+fn receive() -> Result<Vec<ListeningSockets>, Error> {
     let passed = courser_udp::take_passed_descriptors();
     let passed = passed.map_err(|error| Error::passed("sockets of the service manager", error))?;
     let mut all = Vec::new();

@@ -12,6 +12,7 @@ mod messages;
 mod moves;
 #[cfg(target_os = "linux")]
 mod notify;
+mod open_admin;
 mod plan;
 #[cfg(target_os = "linux")]
 mod upgrade;
@@ -28,12 +29,11 @@ use courser::observe;
 use courser::server::{Bound, Cause, Event, OwnResponse, Server, ServerHandle, shutdown_signal};
 use courser::telemetry::{SinkFactory, Tee};
 use courser_measure::{Watch, printable};
-use courser_services::admin::{self, Admin, Observer};
+use courser_services::admin::Observer;
 use courser_services::{
     AccessLog, ListEvent, ListWatch, Metrics, Recorder, Site, Writer, release_memory_of_bursts,
 };
 use serde_json::json;
-use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use self::announce::Announcement;
@@ -41,10 +41,11 @@ use self::args::Arguments;
 use self::inherited::Inherited;
 #[cfg(target_os = "linux")]
 use self::notify::notify;
-use self::plan::{AdminPlan, LogPlan, Plan, Protocols};
+use self::open_admin::{OpenAdmin, open_admin};
+use self::plan::{LogPlan, Plan, Protocols};
 #[cfg(not(target_os = "linux"))]
 use self::upgrade::notify;
-use crate::error::{Failure, cannot_listen};
+use crate::error::Failure;
 use crate::process::RECORDS;
 
 /// Serves until a signal ends it.
@@ -318,58 +319,6 @@ fn remedy(error: &courser::server::Error, plain: &[SocketAddr]) -> String {
         }
         _ => inherited::hint_for_taken_port("--listen"),
     }
-}
-
-/// The admin endpoints.
-struct OpenAdmin {
-    address: SocketAddr,
-    /// Another descriptor of their socket.
-    socket: std::net::TcpListener,
-    task: JoinHandle<()>,
-}
-
-/// Starts to serve the admin endpoints, at a socket that was inherited if there is one.
-fn open_admin(
-    plan: AdminPlan,
-    inherited: Option<std::net::TcpListener>,
-    handle: &ServerHandle,
-    metrics: Arc<Metrics>,
-    what: String,
-    observer: Observer,
-) -> Result<OpenAdmin, Failure> {
-    let AdminPlan { address, guard } = plan;
-    let socket = match inherited {
-        Some(socket) => Ok(socket),
-        None => std::net::TcpListener::bind(address),
-    };
-    let socket = socket.map_err(|error| cannot_listen("--admin", address, &error))?;
-    socket.set_nonblocking(true)?;
-    let bound = socket.local_addr()?;
-    let listener = TcpListener::from_std(socket.try_clone()?)?;
-    let admin = Arc::new(Admin {
-        handle: handle.clone(),
-        metrics,
-        what,
-        began: Instant::now(),
-        guard,
-        observer,
-    });
-    let mut first = Some(listener);
-    let task = handle.keep_running(format!("the admin endpoints at {bound}"), move || {
-        let (first, admin) = (first.take(), admin.clone());
-        async move {
-            let listener = match first {
-                Some(listener) => listener,
-                None => TcpListener::bind(bound).await?,
-            };
-            Err(admin::serve(listener, admin).await.into())
-        }
-    });
-    Ok(OpenAdmin {
-        address: bound,
-        socket,
-        task,
-    })
 }
 
 /// Returns the sinks for connections to a local address.

@@ -27,8 +27,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::messages;
 use super::notify::{self, notify};
-use super::{OpenAdmin, messages};
+use super::open_admin::OpenAdmin;
 
 /// The process that this one replaces. It waits for this one.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 
 use courser::server::{ListeningSockets, ServerHandle};
 
-use super::OpenAdmin;
+use super::open_admin::OpenAdmin;
 
 /// Does nothing: no process is replaced.
 pub(super) fn stand_between() -> io::Result<()> {
@@ -18,6 +18,7 @@ pub(super) enum Former {}
 
 /// The sockets that a process hands over.
 #[derive(Debug)]
+#[allow(dead_code, reason = "no process hands sockets over on these systems")]
 pub(super) struct Handed {
     pub(super) sockets: Vec<ListeningSockets>,
     pub(super) admin: Option<TcpListener>,

@@ -14,7 +14,7 @@ use super::serving::Serving;
 use super::within;
 use crate::common::Folder;
 
-const DROPS: &str = "access log lines are dropped";
+const DROPS: &str = "are dropped";
 
 fn dropped(serving: &Serving) -> u64 {
     let (_, metrics) = admin(serving, "/metrics");
