@@ -79,10 +79,8 @@ async fn run(plan: Plan) -> Result<(), Failure> {
     let observer = Observer::new();
     let mut inherited = inherit()?;
     let (log, writer) = open_log(log, as_json)?.unzip();
-    let server = server
-        .inherit(std::mem::take(&mut inherited.sockets))
-        .on_event(on_event(certificate_files, as_json))
-        .on_own_response(on_own_response(log.clone(), as_json));
+    let server = with_listeners(server, log.clone(), certificate_files, as_json);
+    let server = server.inherit(std::mem::take(&mut inherited.sockets));
     // Only the admin endpoints report what is counted.
     let counts = admin.as_ref().map(|_| (&connections, &observer));
     let bound = bind(server, sinks(traces, counts))?;
@@ -201,6 +199,18 @@ fn end_within(time: Duration) {
             std::thread::sleep(time);
             std::process::exit(0);
         });
+}
+
+/// Prints events of the server, and logs the responses that it makes itself.
+fn with_listeners(
+    server: Server,
+    log: Option<AccessLog>,
+    certificate_files: Vec<PathBuf>,
+    as_json: bool,
+) -> Server {
+    server
+        .on_event(on_event(certificate_files, as_json))
+        .on_own_response(on_own_response(log, as_json))
 }
 
 /// Returns the listener for events. Describes certificates in these files after they were replaced.
