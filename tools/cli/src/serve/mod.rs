@@ -85,10 +85,8 @@ async fn run(plan: Plan, mut inherited: Inherited) -> Result<(), Failure> {
     let observer = Observer::new();
     inherited.receive(admin.as_ref().map(|it| it.address))?;
     let (log, writer) = open_log(log, as_json)?.unzip();
-    let server = server
-        .inherit(std::mem::take(&mut inherited.sockets))
-        .on_event(on_event(certificate_files, as_json))
-        .on_own_response(on_own_response(log.clone(), as_json));
+    let server = with_listeners(server, log.clone(), certificate_files, as_json);
+    let server = server.inherit(std::mem::take(&mut inherited.sockets));
     // Only the admin endpoints report what is counted.
     let counts = admin.as_ref().map(|_| (&connections, &observer));
     let bound = bind(server, sinks(traces, counts), &plain)?;
@@ -194,6 +192,18 @@ fn end_within(time: Duration) {
             std::thread::sleep(time);
             std::process::exit(0);
         });
+}
+
+/// Prints events of the server, and logs the responses that it makes itself.
+fn with_listeners(
+    server: Server,
+    log: Option<AccessLog>,
+    certificate_files: Vec<PathBuf>,
+    as_json: bool,
+) -> Server {
+    server
+        .on_event(on_event(certificate_files, as_json))
+        .on_own_response(on_own_response(log, as_json))
 }
 
 /// Returns the listener for responses that the server makes itself, which have lines in the access log. Warns once a minute

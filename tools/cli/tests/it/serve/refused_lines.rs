@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::path::Path;
 use std::time::Duration;
 
 use courser::server::Protocol;
@@ -62,6 +63,8 @@ async fn lines(format: &str) -> (Vec<String>, String) {
     let serving = start(&folder, &arguments);
     let response = over_http1(&serving, "NON\x1bSENSE \"\r\n\r\n").await;
     assert!(response.starts_with("HTTP/1.1 400 "), "{response}");
+    // The line is written when the connection has ended, and the order is that of the requests.
+    wait_for_lines(&log, 1).await;
     let response = plain(&serving, "GET /plain HTTP/1.1\r\nhost: localhost\r\n\r\n");
     assert!(response.starts_with("HTTP/1.1 400 "), "{response}");
     let nameless =
@@ -75,19 +78,23 @@ async fn lines(format: &str) -> (Vec<String>, String) {
             "{protocol}"
         );
     }
-    let count = 5;
-    let text = within(async {
+    let text = wait_for_lines(&log, 5).await;
+    let (_, metrics) = admin(&serving, "/metrics");
+    (text.lines().map(str::to_owned).collect(), metrics)
+}
+
+/// Waits until the log has this many lines, and returns them.
+async fn wait_for_lines(log: &Path, count: usize) -> String {
+    let lines = async {
         loop {
-            let text = std::fs::read_to_string(&log).expect("our file");
+            let text = std::fs::read_to_string(log).expect("our file");
             if text.lines().count() >= count {
                 return text;
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-    });
-    let text = text.await;
-    let (_, metrics) = admin(&serving, "/metrics");
-    (text.lines().map(str::to_owned).collect(), metrics)
+    };
+    within(lines).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
