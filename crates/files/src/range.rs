@@ -99,8 +99,9 @@ impl Specifier {
         }
     }
 
-    /// Returns the bytes of content of `len` bytes, if there are any. Empty content satisfies
-    /// suffixes.
+    /// Returns the bytes of content of `len` bytes, if there are any. Empty content satisfies suffixes, and
+    /// ranges from its beginning: many clients limit each request with `bytes=0-N`, and nginx and Go
+    /// send empty files whole.
     fn within(self, len: u64) -> Option<Range<u64>> {
         let range = match self {
             Self::Suffix(0) => return None,
@@ -108,7 +109,7 @@ impl Specifier {
             Self::From(first) => first..len,
             Self::Between(first, last) => first..len.min(last.saturating_add(1)),
         };
-        (range.start < len).then_some(range)
+        (range.start < len || range.start == 0).then_some(range)
     }
 }
 
@@ -250,7 +251,10 @@ mod tests {
 
     #[test]
     fn empty_content_is_sent_whole_or_is_unsatisfiable() {
-        assert_eq!(selected(&["bytes=0-"], 0), Part::Unsatisfiable);
+        for set in ["bytes=0-", "bytes=0-9", "bytes=0-0,5-6"] {
+            assert_eq!(selected(&[set], 0), Part::Whole, "{set}");
+        }
+        assert_eq!(selected(&["bytes=1-"], 0), Part::Unsatisfiable);
         assert_eq!(selected(&["bytes=-0"], 0), Part::Unsatisfiable);
         assert_eq!(selected(&["bytes=-1"], 0), Part::Whole);
     }

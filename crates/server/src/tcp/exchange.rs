@@ -241,13 +241,13 @@ fn without_forbidden_content<B>(mut response: Response<B>) -> Response<Option<B>
 }
 
 /// Removes the content of a response to HEAD and keeps its length, which hyper does over HTTP/1.1 only (RFC 9110
-/// §9.3.2).
+/// §9.3.2). A response that is empty already says nothing about the length that GET would have (§8.6).
 fn take_content<B: http_body::Body>(response: &mut Response<Option<B>>) {
     let Some(body) = response.body_mut().take() else {
         return;
     };
     let length = body.size_hint().exact();
-    if let Some(length) = length
+    if let Some(length @ 1..) = length
         && !response.headers().contains_key(CONTENT_LENGTH)
         && response.status() != StatusCode::NOT_MODIFIED
     {

@@ -1,8 +1,8 @@
 //! Responses of upstream servers (RFC 9110 §15, RFC 9112 §6).
 
 use courser_oracle::{
-    Client, Content, Ending, Framing, Request, Response, Script, Step, UpstreamVersion, Version,
-    When, h1,
+    Client, Content, End, Ending, Framing, Request, Response, Script, Step, UpstreamVersion,
+    Version, When, field, h1, h2,
 };
 
 use crate::scene::{Scene, each_pair};
@@ -134,6 +134,33 @@ async fn responses_that_end_early_are_not_complete_for_the_client() {
         }
     })
     .await;
+}
+
+/// RFC 9113 §7, §8.1: an error code concerns one hop. NO_ERROR would tell the client that the response is complete,
+/// and REFUSED_STREAM that it may repeat the request.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn codes_of_the_upstream_server_do_not_reach_the_client() {
+    let scene = Scene::start(UpstreamVersion::H2c).await;
+    const INTERNAL_ERROR: u64 = 2;
+    const H3_INTERNAL_ERROR: u64 = 0x102;
+    for code in [0, 1, 7, 8, 11, 13] {
+        for version in [Version::Http2, Version::Http3] {
+            let mut frames = h2::headers(1, &[field(":status", "200")], false);
+            frames.push(h2::Frame::new(h2::DATA, 0, 1, *b"half"));
+            frames.push(h2::Frame::reset(1, code));
+            let answer = scene.answer(version, Script::Frames(When::AtEnd, frames));
+            let answer = answer.await;
+            let expected = match version {
+                Version::Http2 => INTERNAL_ERROR,
+                _ => H3_INTERNAL_ERROR,
+            };
+            assert_eq!(
+                answer.end,
+                End::Reset(expected),
+                "{version} {code}: {answer}"
+            );
+        }
+    }
 }
 
 /// RFC 9112 §4: reason phrases are those of the upstream server, or empty.
