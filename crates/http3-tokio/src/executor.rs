@@ -59,6 +59,7 @@ impl<F: Future<Output = Option<Sending>> + Send + 'static> Executor<F> {
             None => Box::pin(answer),
         };
         self.consecutive += 1;
+        let before = self.first;
         let sending = match self.first.poll(answer) {
             First::Done(answer, sending) => {
                 self.recycled = Some(answer);
@@ -67,10 +68,11 @@ impl<F: Future<Output = Option<Sending>> + Send + 'static> Executor<F> {
             First::Waits(answer) => return self.spawn(Answering::Service(answer)),
             First::Panicked => None,
         };
-        if let Some(sending) = sending
-            && let First::Waits(sending) = self.first.poll(sending)
-        {
-            self.spawn(Answering::Sending(sending));
+        if let Some(sending) = sending {
+            self.first.keep_penalty(before);
+            if let First::Waits(sending) = self.first.poll(sending) {
+                self.spawn(Answering::Sending(sending));
+            }
         }
     }
 

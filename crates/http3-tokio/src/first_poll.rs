@@ -69,6 +69,12 @@ impl FirstPolls {
         }
     }
 
+    /// Lets the next future decide alone, which belongs to the same response as one that was just polled. `before`
+    /// is the state before the first of them.
+    pub(crate) fn keep_penalty(&mut self, before: Self) {
+        self.penalty = self.penalty.max(before.penalty);
+    }
+
     /// Makes more futures start in tasks. One in fifty that waits, for a disk or a lock, is a weak hint about
     /// the next; several consecutive ones are a strong one.
     fn grow_careful(&mut self) {

@@ -131,6 +131,27 @@ async fn responses_that_always_wait_are_rarely_polled_at_once() {
     assert_eq!(in_tasks(&mut executor), CAREFUL - (59 - 46));
 }
 
+/// That the service of a large response is ready says nothing about the response.
+#[tokio::test]
+async fn large_responses_that_always_wait_are_rarely_sent_at_once() {
+    let mut executor = Executor::new(Arc::default(), Arc::default());
+    let polled = Arc::new(Mutex::new(Vec::new()));
+    for number in 0..60 {
+        let polled = polled.clone();
+        let answer: Work = Box::pin(async move {
+            let sending: Sending = Box::pin(async move {
+                polled.lock().push(number);
+                yield_now().await;
+                Ok(())
+            });
+            Some(sending)
+        });
+        executor.begin(answer);
+    }
+    let tried = polled.lock().clone();
+    assert_eq!(tried, [0, 2, 6, 14, 30, 46]);
+}
+
 #[tokio::test]
 async fn panic_ends_only_its_response() {
     let mut executor = Executor::new(Arc::default(), Arc::default());

@@ -155,11 +155,13 @@ impl SendBudget {
     ///
     /// Four windows may be kept until they are acknowledged: one is in flight, and three cover lost
     /// packets, because data behind a lost packet is kept until its retransmission arrives. That
-    /// takes one round trip more, two if the retransmission is lost too, and so on.
+    /// takes one round trip more, two if the retransmission is lost too, and so on. The least limit grows with
+    /// the bytes that the peer has acknowledged.
     #[inline]
     pub(super) fn on_congestion_window(&mut self, window: u64) -> bool {
         self.congestion_window = window;
-        let limit = window.saturating_mul(4).max(SEND_BUFFER_MIN).min(self.max);
+        let least = (SEND_BUFFER_MIN + self.acked).min(SEND_BUFFER_USUAL);
+        let limit = window.saturating_mul(4).max(least).min(self.max);
         let unsent_limit = window.saturating_mul(2).max(UNSENT_MIN);
         self.unsent_limit = unsent_limit.min(self.max_unsent).min(self.max);
         let changes = limit != self.limit;
@@ -194,6 +196,10 @@ impl SendBudget {
 /// The smallest limit on bytes kept for sending, if the configuration allows that much: twice [`UNSENT_MIN`], so that
 /// one stream leaves half of it to others. A peer that never acknowledges anything holds this much (attack A24).
 pub(super) const SEND_BUFFER_MIN: u64 = 128 << 10;
+
+/// The smallest limit for a peer that has acknowledged this much. A window is small on a fast path too, and a
+/// larger buffer wakes writers less often.
+const SEND_BUFFER_USUAL: u64 = 512 << 10;
 
 /// Bytes that a connection may keep until they are acknowledged even if memory is short.
 const MIN_FAIR_SHARE: u64 = 64 << 10;

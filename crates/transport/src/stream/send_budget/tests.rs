@@ -45,6 +45,23 @@ fn limits_follow_the_congestion_window_within_the_configuration() {
     assert!(!budget.on_congestion_window(2 << 20));
 }
 
+/// Attack A24: a peer that acknowledges nothing holds little.
+#[test]
+fn least_limit_grows_with_the_bytes_acknowledged() {
+    let mut budget = budget();
+    for (acked, limit) in [
+        (0, SEND_BUFFER_MIN),
+        (100_000, SEND_BUFFER_MIN + 100_000),
+        (10 << 20, SEND_BUFFER_USUAL),
+    ] {
+        budget.on_written(acked);
+        budget.on_sent(acked);
+        budget.on_acked(acked);
+        budget.on_congestion_window(12_000);
+        assert_eq!(budget.write_limits(0).connection, limit, "{acked}");
+    }
+}
+
 #[test]
 fn a_quarter_of_little_memory_is_the_limit() {
     let mut budget = budget();
