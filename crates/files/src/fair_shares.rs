@@ -214,9 +214,9 @@ fn shares(address: Option<ScopedIp>) -> impl Iterator<Item = (Source, usize)> {
     address.into_iter().flat_map(Source::shares)
 }
 
-/// Divisor of the units that yields those that are not counted by source (limit K430).
+/// Divisor of the units that yields those that are not counted by source (limit K436).
 const UNCOUNTED_PART: usize = 8;
-/// Largest number of sources that are skipped in one call (limit K430).
+/// Largest number of sources that are skipped in one call (limit K436).
 const MAX_SKIPPED: usize = 64;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The threads that wait for a disk, of which each client has a share (limit K430).
+//! The threads that wait for a disk, of which each client has a share (limit K436).
 
 use std::fmt;
 use std::sync::Arc;
@@ -188,7 +188,7 @@ impl fmt::Debug for Permit {
     }
 }
 
-/// The number of threads if none is set (limit K430): three quarters of the threads that tokio has for blocking work, so that
+/// The number of threads if none is set (limit K436): three quarters of the threads that tokio has for blocking work, so that
 /// the others are left for TLS and name resolution.
 pub(crate) const DEFAULT_THREADS: usize = 384;
 /// Time limit for a request to get a thread, if none is set (limit K431).
