@@ -1,5 +1,6 @@
 //! Events of a server.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -102,15 +103,8 @@ impl fmt::Display for Event {
                 write!(f, "keeping the old certificate: {error}")
             }
             Self::CertificateExpires { names, not_after } => {
-                write!(f, "the certificate for {} ", names.join(", "))?;
-                match *not_after > SystemTime::now() {
-                    true => write!(
-                        f,
-                        "expires in {}, and was not renewed",
-                        from_now(*not_after)
-                    ),
-                    false => f.write_str("has expired, and clients refuse it"),
-                }
+                let state = validity(*not_after);
+                write!(f, "the certificate for {} {state}", names.join(", "))
             }
             Self::CertificateObtained {
                 names,
@@ -169,6 +163,14 @@ impl fmt::Display for Event {
             ),
             Self::Draining => f.write_str("draining"),
         }
+    }
+}
+
+/// Describes a certificate that expires soon or has expired.
+fn validity(not_after: SystemTime) -> Cow<'static, str> {
+    match not_after > SystemTime::now() {
+        true => format!("expires in {}, and was not renewed", from_now(not_after)).into(),
+        false => "has expired, and clients refuse it".into(),
     }
 }
 

@@ -238,39 +238,6 @@ async fn further_connections_are_opened_up_to_the_maximum_when_streams_run_out()
     }
 }
 
-/// RFC 9113 §5.1.1.
-#[tokio::test]
-async fn connection_without_further_stream_ids_is_replaced() {
-    const LAST: u32 = (1 << 31) - 1;
-    let (arrived, mut streams) = mpsc::unbounded_channel();
-    let address = server(move |mut peer| {
-        let arrived = arrived.clone();
-        async move {
-            peer.settings(10).await;
-            while let Some((stream, _)) = peer.request().await {
-                let _ = arrived.send((peer.number, stream));
-                peer.respond(stream).await;
-            }
-        }
-    });
-    let pool = pool(address.await, 2);
-    let (io, facts) = pool.dialer.dial().await.expect("a server");
-    let mut builder = Builder::new();
-    builder.initial_stream_id(LAST).initial_max_send_streams(10);
-    let (sender, connection) = builder.handshake(io).await.expect("the preface is sent");
-    pool.table.lock().opening = 1;
-    pool.add((sender, connection, facts));
-    for _ in 0..3 {
-        let response = send(&pool, Method::POST, Body::empty()).await;
-        assert_eq!(response.expect("a response").status(), 200);
-    }
-    let mut seen = Vec::new();
-    while let Ok(stream) = streams.try_recv() {
-        seen.push(stream);
-    }
-    assert_eq!(seen, [(0, LAST), (1, 1), (1, 3)]);
-}
-
 /// RFC 9113 §8.7.
 #[tokio::test]
 async fn refused_request_is_repeated_with_its_content() {
