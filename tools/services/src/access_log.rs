@@ -401,7 +401,7 @@ mod tests {
         made.is_ok_and(|status| status.success()).then_some(path)
     }
 
-    /// Fault F131.
+    /// Fault F134.
     #[cfg(unix)]
     #[test]
     fn pipe_without_a_reader_delays_neither_the_start_nor_the_end() {

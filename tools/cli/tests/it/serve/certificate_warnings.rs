@@ -23,18 +23,18 @@ fn write(folder: &Folder, names: &[&str], days: u32) -> (String, String) {
     (folder.file("cert.pem", &certificate.pem()), key)
 }
 
-/// Reads events until a warning with this text.
-fn wait_for_warning(serving: &mut Serving, text: &str) {
+/// Reads events until one of this kind has this text.
+fn wait_for(serving: &mut Serving, kind: &str, text: &str) {
     loop {
         let event = serving.next_of_all_events();
-        let is_warning = event["event"] == "warning";
-        if is_warning && event["text"].as_str().is_some_and(|it| it.contains(text)) {
+        let has_text = event["text"].as_str().is_some_and(|it| it.contains(text));
+        if event["event"] == kind && has_text {
             return;
         }
     }
 }
 
-/// Fault F132.
+/// Fault F135.
 #[test]
 fn certificates_that_expire_soon_and_replaced_ones_are_reported() {
     let folder = Folder::new();
@@ -54,14 +54,18 @@ fn certificates_that_expire_soon_and_replaced_ones_are_reported() {
         &key,
     ];
     let mut serving = Serving::run(&arguments, Folder::new());
-    wait_for_warning(&mut serving, "for localhost expires in 9 days, at ");
+    wait_for(
+        &mut serving,
+        "certificate_expires",
+        "for localhost expires in 10 days",
+    );
     let (_, metrics) = admin(&serving, "/metrics");
     assert!(
         metrics.contains("\ncourser_certificates_expiring 1"),
         "{metrics}"
     );
     write(&folder, &[], 300);
-    wait_for_warning(&mut serving, "has no subject alternative name");
+    wait_for(&mut serving, "warning", "has no subject alternative name");
     let (_, metrics) = admin(&serving, "/metrics");
     assert!(
         metrics.contains("\ncourser_certificates_expiring 0"),
