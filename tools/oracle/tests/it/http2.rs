@@ -125,12 +125,19 @@ async fn frames_behind_a_reset_are_ignored_and_counted() {
     let mut request = get("/fields", stream).remove(0);
     request.payload.push(0x80 | 62);
     connection.send(&[request]).await;
-    let seen = connection.answer(stream).await;
-    assert_eq!((seen.status(), &*seen.content), (200, &b"1"[..]), "{seen}");
+    // The responses before were not decoded, so only entries of the static table are known: 8 is `:status: 200`.
+    let frames = receive_until(&mut connection, h2::DATA, stream).await;
+    let head = frames
+        .iter()
+        .find(|frame| frame.kind == h2::HEADERS && frame.stream == stream);
+    assert_eq!(head.map(|head| head.payload[0]), Some(0x80 | 8));
+    assert_eq!(frames.last().expect("content").payload, b"1");
     // And the rest of the window can be used.
     let upload = Request::new("POST", "/content").content(Content::length("abc"));
-    let seen = connection.exchange(&upload).await;
-    assert_eq!(&*seen.content, b"3", "{seen}");
+    let stream = connection.open();
+    connection.send(&h2::request(&upload, stream)).await;
+    let frames = receive_until(&mut connection, h2::DATA, stream).await;
+    assert_eq!(frames.last().expect("content").payload, b"3");
 }
 
 /// RFC 9113 §5.4.2.
