@@ -31,6 +31,7 @@ pub(crate) struct Inspector {
     is_over: bool,
     /// The streams of malformed requests that are not taken yet.
     malformed: Vec<u32>,
+    unended: Unended,
 }
 
 /// The bytes that h2 receives.
@@ -56,6 +57,7 @@ impl Inspector {
             max_continuations: least.saturating_add(least / 4).max(MIN_CONTINUATIONS),
             is_over: false,
             malformed: Vec::new(),
+            unended: Unended::default(),
         }
     }
 
@@ -119,6 +121,11 @@ impl Inspector {
                 return at;
             };
             if header.kind != HEADERS {
+                if header.kind == RST_STREAM
+                    || header.kind == DATA && header.flags & END_STREAM != 0
+                {
+                    self.unended.remove(header.stream);
+                }
                 at += HEADER_LEN;
                 self.left = header.len;
                 continue;
@@ -138,6 +145,13 @@ impl Inspector {
             } else {
                 Part::Request
             };
+            // Only the first block behind a request and its content can be trailers, so that h2 refuses later ones.
+            let is_unended = is_trailers && self.unended.contains(header.stream);
+            match header.flags & END_STREAM != 0 {
+                true => self.unended.remove(header.stream),
+                false if !is_trailers => self.unended.add(header.stream),
+                false => {}
+            }
             let depends = block.depends_on_itself(header.stream);
             match self.blocks.read(&block.fields, part, depends, &self.marks) {
                 Ok(Outcome::Unchanged) => {}
@@ -150,8 +164,9 @@ impl Inspector {
                     let mut header = header;
                     match part {
                         Part::Request if is_malformed => self.malformed.push(header.stream),
-                        // h2 resets the stream for trailers that are not the end (RFC 9113 §8.1).
-                        Part::Trailers if is_malformed => header.flags &= !END_STREAM,
+                        // h2 resets the stream for trailers that are not the end (RFC 9113 §8.1), with PROTOCOL_ERROR. If
+                        // the stream has ended, it resets it with STREAM_CLOSED (RFC 9113 §5.1).
+                        Part::Trailers if is_malformed && is_unended => header.flags &= !END_STREAM,
                         _ => {}
                     }
                     put_block(output, header, priority, &changed);
@@ -163,6 +178,35 @@ impl Inspector {
                 }
             }
             at += block.wire_len;
+        }
+    }
+}
+
+/// The streams whose requests have begun and not ended.
+#[derive(Debug, Default)]
+struct Unended {
+    streams: Vec<u32>,
+    /// True once there were too many of them. All streams count as not ended then.
+    is_unknown: bool,
+}
+
+impl Unended {
+    fn contains(&self, stream: u32) -> bool {
+        self.is_unknown || self.streams.contains(&stream)
+    }
+
+    fn add(&mut self, stream: u32) {
+        self.is_unknown |= self.streams.len() >= MAX_UNENDED;
+        if !self.is_unknown {
+            self.streams.push(stream);
+        }
+    }
+
+    fn remove(&mut self, stream: u32) {
+        self.streams.retain(|it| *it != stream);
+        if self.streams.is_empty() {
+            // Most connections send no content.
+            self.streams = Vec::new();
         }
     }
 }
@@ -317,12 +361,18 @@ fn put_block(out: &mut Vec<u8>, header: FrameHeader, priority: Option<[u8; 5]>, 
 /// Number of CONTINUATION frames before the last one of a field block that every client may send (limit K409).
 const MIN_CONTINUATIONS: usize = 5;
 
+/// Largest number of streams that are known not to have ended (limit K412). The server permits fewer at a time, but a client
+/// need not end those that the server has reset.
+const MAX_UNENDED: usize = 256;
+
 const PREFACE_LEN: usize = 24;
 const HEADER_LEN: usize = 9;
 /// Largest frame that the server accepts (RFC 9113 §4.2).
 const MAX_FRAME: usize = 16_384;
 
+const DATA: u8 = 0;
 const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
 const CONTINUATION: u8 = 9;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;

@@ -345,26 +345,28 @@ async fn malformed_messages_end_their_stream() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn frames_after_the_end_of_a_stream_are_errors() {
     let running = app();
-    let mut http2 = Http2::connect(&running).await;
     let fields = with(":method", Some("POST"));
-    let stream = http2.begin(&fields, END_STREAM | END_HEADERS).await;
-    http2.write(&frame(DATA, 0, stream, b"late")).await;
-    loop {
-        match http2.read_frame().await.expect("an error") {
-            (RST_STREAM, _, id, payload) if id == stream => {
-                assert_eq!(payload, STREAM_CLOSED.to_be_bytes());
-                break;
+    for (kind, payload) in [(DATA, b"late".to_vec()), (HEADERS, hpack(&fields))] {
+        let mut http2 = Http2::connect(&running).await;
+        let stream = http2.begin(&fields, END_STREAM | END_HEADERS).await;
+        http2.write(&frame(kind, ENDED, stream, &payload)).await;
+        loop {
+            match http2.read_frame().await.expect("an error") {
+                (RST_STREAM, _, id, payload) if id == stream => {
+                    assert_eq!(payload, STREAM_CLOSED.to_be_bytes());
+                    break;
+                }
+                (GOAWAY, _, _, payload) if payload[4..8] != [0; 4] => {
+                    // h2 has forgotten the stream if its response is complete.
+                    let codes = [STREAM_CLOSED, PROTOCOL_ERROR].map(u32::to_be_bytes);
+                    assert!(
+                        codes.iter().any(|code| payload[4..8] == *code),
+                        "{payload:?}"
+                    );
+                    break;
+                }
+                _ => {}
             }
-            (GOAWAY, _, _, payload) if payload[4..8] != [0; 4] => {
-                // h2 has forgotten the stream if its response is complete.
-                let codes = [STREAM_CLOSED, PROTOCOL_ERROR].map(u32::to_be_bytes);
-                assert!(
-                    codes.iter().any(|code| payload[4..8] == *code),
-                    "{payload:?}"
-                );
-                break;
-            }
-            _ => {}
         }
     }
 }

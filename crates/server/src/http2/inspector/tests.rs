@@ -122,17 +122,42 @@ fn changed_blocks_that_are_longer_than_a_frame_are_continued() {
     );
 }
 
-/// h2 resets the stream for them, or ends the connection if the stream is none of a request.
+/// h2 resets the stream for them, with PROTOCOL_ERROR if the request has not ended before, and with STREAM_CLOSED
+/// otherwise.
 #[test]
-fn malformed_trailers_are_not_the_end() {
-    let first = frame(HEADERS, END_HEADERS, 3, REQUEST);
-    for stream in [1, 3] {
-        let trailers = frame(HEADERS, END_HEADERS | END_STREAM, stream, REQUEST);
-        let sent = [PREFACE, &first, &trailers].concat();
+fn malformed_trailers_are_not_the_end_of_a_request() {
+    const ENDED: u8 = END_HEADERS | END_STREAM;
+    const DATA: u8 = 0;
+    for (before, flags) in [
+        (vec![frame(HEADERS, END_HEADERS, 3, REQUEST)], END_HEADERS),
+        (vec![frame(HEADERS, ENDED, 3, REQUEST)], ENDED),
+        (
+            vec![
+                frame(HEADERS, END_HEADERS, 3, REQUEST),
+                frame(DATA, END_STREAM, 3, b"content"),
+            ],
+            ENDED,
+        ),
+    ] {
+        let before = [PREFACE, &before.concat()].concat();
+        let sent = [&before[..], &frame(HEADERS, ENDED, 3, REQUEST)].concat();
         let passed = read(&mut inspector(), [&sent[..]]);
-        let expected = [PREFACE, &first, &frame(HEADERS, END_HEADERS, stream, &[])].concat();
-        assert_eq!(passed, expected);
+        assert_eq!(
+            passed,
+            [&before[..], &frame(HEADERS, flags, 3, &[])].concat()
+        );
     }
+}
+
+/// Limit K412.
+#[test]
+fn streams_that_do_not_end_are_counted() {
+    let mut unended = Unended::default();
+    for stream in 0..2 * MAX_UNENDED {
+        unended.add(2 * stream as u32 + 1);
+    }
+    assert_eq!(unended.streams.len(), MAX_UNENDED);
+    assert!(unended.contains(1_000_001), "it may be one of them");
 }
 
 /// h2 does not decode such a block, after which it would not know what later ones refer to.
