@@ -277,15 +277,17 @@ impl Framing {
         };
         let (name, value) = line.split_at(colon);
         let value = value[1..].trim_ascii();
+        // The line may have lost its end, as in `content-length:` with many spaces before its number.
+        let is_cut = line.len() >= MAX_PARTIAL;
         if name.eq_ignore_ascii_case(b"content-length") {
             return match (self, decimal(value)) {
-                (Self::None, Some(len)) => Self::Length(len),
+                (Self::None, Some(len)) if !is_cut => Self::Length(len),
                 _ => Self::Unknown,
             };
         }
         if name.eq_ignore_ascii_case(b"transfer-encoding") {
             return match self {
-                Self::None if value.eq_ignore_ascii_case(b"chunked") => Self::Chunked,
+                Self::None if !is_cut && value.eq_ignore_ascii_case(b"chunked") => Self::Chunked,
                 _ => Self::Unknown,
             };
         }

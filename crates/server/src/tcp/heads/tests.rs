@@ -151,3 +151,26 @@ fn long_lines_are_not_kept() {
     assert_eq!(heads.state, State::RequestLine);
     assert!(heads.partial.is_empty() && output.is_empty());
 }
+
+/// A line is kept in part if it arrives in parts, and a length must not be read from a part of its digits.
+#[test]
+fn lines_that_are_kept_in_part_frame_nothing() {
+    for line in [
+        "Content-Length:{spaces}12",
+        "Transfer-Encoding:{spaces}chunked",
+    ] {
+        for value_at in MAX_PARTIAL - 12..MAX_PARTIAL + 3 {
+            let spaces = value_at - line.find('{').expect("a place");
+            let line = line.replace("{spaces}", &" ".repeat(spaces));
+            let sent = format!("POST / HTTP/1.1\r\n{line}\r\n\r\n\r\n\r\n\r\nGET /< HTTP/1.1\r\n");
+            for piece in [1, 100] {
+                let (passed, state) = read(sent.as_bytes(), piece);
+                assert!(
+                    state == State::Unknown || line.len() < MAX_PARTIAL,
+                    "{value_at}"
+                );
+                assert!(state != State::Unknown || passed == sent, "{value_at}");
+            }
+        }
+    }
+}
