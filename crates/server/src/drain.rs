@@ -1,12 +1,14 @@
 //! Draining of a server.
 
 use std::fmt;
+#[cfg(unix)]
+use std::io;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use crate::events::Event;
 #[cfg(unix)]
-use crate::give_away::give_away;
+use crate::give_away::{give_away, leave};
 use crate::handle::Running;
 use crate::phase::{Phase, Phases};
 use crate::tally::Tally;
@@ -91,6 +93,7 @@ pub(super) async fn run(plan: Plan, server: &Running) -> Drained {
     let connections = site.tally.begin_drain(plan.deadline);
     phases.enter(Phase::Draining);
     site.events.report(Event::Draining);
+    leave_addresses(server).await;
     finish(plan.deadline, phases, &site.tally).await;
     let took = began.elapsed();
     phases.enter(Phase::Cut);
@@ -132,6 +135,24 @@ async fn leaves_sockets(server: &Running) -> bool {
         }
     }
 }
+
+/// Leaves the UDP addresses, so that another process can bind them now and not only when the slowest client has ended.
+/// TCP addresses are free from the start of the drain.
+#[cfg(unix)]
+async fn leave_addresses(server: &Running) {
+    let mut leaving = server.all_listeners();
+    leaving.retain(|it| !it.stay_open);
+    match leave(&leaving).await {
+        Err(error) if error.kind() != io::ErrorKind::Unsupported => {
+            server.site.events.report(Event::ClientsRefused(error));
+        }
+        // Elsewhere than on Linux, an address is free when its last connection has ended.
+        _ => {}
+    }
+}
+
+#[cfg(not(unix))]
+async fn leave_addresses(_: &Running) {}
 
 #[cfg(not(unix))]
 async fn leaves_sockets(_: &Running) -> bool {

@@ -87,9 +87,9 @@ pub enum Event {
         /// The name of the task, as in [`TaskEnded`](Self::TaskEnded).
         task: String,
     },
-    /// The server cannot leave its UDP sockets to the next process, although they stay open
-    /// ([`ListeningSockets::stay_open`](super::ListeningSockets::stay_open)), for this reason. It refuses new QUIC
-    /// clients while it drains.
+    /// The server cannot leave its UDP addresses to the next process, for this reason. It refuses new QUIC clients while
+    /// it drains, and another process cannot bind the addresses until it has ended, unless the sockets
+    /// [stay open](super::ListeningSockets::stay_open).
     ClientsRefused(std::io::Error),
     /// The server drains: it accepts no connections and completes its requests.
     Draining,

@@ -41,6 +41,19 @@ pub(crate) fn take_back(listeners: &[Arc<Listener>]) {
     }
 }
 
+/// Leaves the UDP addresses of these listeners, so that another process can bind them while this one drains. Clients
+/// that are connected already are still served.
+pub(crate) async fn leave(listeners: &[Arc<Listener>]) -> io::Result<()> {
+    let endpoints = || listeners.iter().filter_map(|it| it.endpoint());
+    if endpoints().any(|it| it.open_connections() > 0) {
+        keep_peers(listeners)?;
+        // Datagrams of these clients that the sockets still hold are received there.
+        tokio::time::sleep(LAST_DATAGRAMS).await;
+        keep_peers(listeners)?;
+    }
+    endpoints().try_for_each(|it| it.leave_address())
+}
+
 fn keep_peers(listeners: &[Arc<Listener>]) -> io::Result<()> {
     let mut endpoints = listeners.iter().filter_map(|it| it.endpoint());
     endpoints.try_for_each(|it| it.keep_peers())

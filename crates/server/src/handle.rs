@@ -278,13 +278,16 @@ impl ServerHandle {
     /// loses its connection and has to connect again, and so do clients beyond the limit.
     ///
     /// # Errors
-    /// Returns an error if the system refuses further descriptors, or `Unsupported` for QUIC on systems other than
-    /// Linux. The server continues then.
+    /// Returns an error if the system refuses further descriptors, if the server drains already, or `Unsupported` for
+    /// QUIC on systems other than Linux. The server continues then.
     ///
     /// # Cancel safety
     /// If the future is dropped, call [`take_back`](Self::take_back).
     #[cfg(unix)]
     pub async fn hand_over(&self) -> std::io::Result<Vec<ListeningSockets>> {
+        if self.0.site.phases.phase() >= Phase::Retired {
+            return Err(std::io::Error::other("the server drains already"));
+        }
         give_away(&self.0.all_listeners()).await
     }
 

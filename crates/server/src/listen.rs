@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use courser_base::{Mutex, with_port};
 use courser_quic::Endpoint;
@@ -85,15 +86,19 @@ pub(super) fn open(
     if let Some(inherited) = &inherited {
         address = inherited.address;
     }
-    let mut tries = match (address.port(), quic, with_tcp) {
-        (0, Some(_), true) => PORT_TRIES,
-        _ => 1,
+    let is_chosen = address.port() == 0;
+    let mut tries = match is_chosen {
+        true => PORT_TRIES,
+        false => TAKEN_TRIES,
     };
     loop {
         tries -= 1;
         match open_once(address, quic, with_tcp, inherited.take()) {
             Err(error) if tries > 0 && error.is_port_taken() => {}
             result => return result,
+        }
+        if !is_chosen {
+            std::thread::sleep(TAKEN_PAUSE);
         }
     }
 }
@@ -154,3 +159,10 @@ fn open_once(
 
 /// Largest number of attempts to find a port that is free for UDP and TCP.
 const PORT_TRIES: usize = 32;
+
+/// Number of attempts to bind a port that is taken. A server that begins to drain leaves its address after some 50 ms,
+/// and a script may start the next one at once.
+const TAKEN_TRIES: usize = 6;
+
+/// Time between two of these. Nothing else can run before the server has its sockets.
+const TAKEN_PAUSE: Duration = Duration::from_millis(50);

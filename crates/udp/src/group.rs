@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use courser_base::with_port;
 
 use crate::portable::{share_port, steer};
-use crate::socket::{UdpSocket, unbound};
+use crate::socket::{UdpSocket, bind_alone, bind_beside_connected, unbound};
 use crate::steering::Steering;
 
 /// The sockets of one address and port; see [`SocketGroup::bind`].
@@ -45,8 +45,7 @@ impl SocketGroup {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         // Bound before it shares its port, so that an address in use is an error.
-        let first = unbound(address)?;
-        first.bind(&address.into())?;
+        let (first, is_beside) = bind_alone(address)?;
         let shared = match count {
             1 => Ok(()),
             _ => share_port(&first),
@@ -62,11 +61,22 @@ impl SocketGroup {
             return Ok(group);
         }
         let local = with_port(address, group.sockets[0].local_addr()?.port());
-        for _ in 1..count {
+        let another = || {
             let socket = unbound(local)?;
             share_port(&socket)?;
-            socket.bind(&local.into())?;
+            match is_beside {
+                true => bind_beside_connected(&socket, local)?,
+                false => socket.bind(&local.into())?,
+            }
+            io::Result::Ok(socket)
+        };
+        for _ in 1..count {
+            let socket = another()?;
             group.sockets.push(UdpSocket::own(socket, local, true)?);
+        }
+        if is_beside {
+            // Linux looks for sockets that are connected to a peer only if the group of the address has had one.
+            another()?.connect(&local.into())?;
         }
         group.steer(rule);
         Ok(group)

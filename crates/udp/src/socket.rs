@@ -1,7 +1,7 @@
 //! The UDP socket that the other crates use.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 #[cfg(unix)]
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 #[cfg(windows)]
@@ -9,10 +9,12 @@ use std::os::windows::io::{AsRawSocket, AsSocket, BorrowedSocket, RawSocket};
 
 use socket2::{Domain, Protocol, SockRef, Type};
 
+use courser_base::FourTuple;
+
 use crate::batch::{Received, Transmit};
 use crate::capabilities::Capabilities;
 use crate::counters::{AtomicCounters, Counters};
-use crate::portable::{Socket, share_port, unshare_port};
+use crate::portable::{Socket, has_only_connected, share_port, unshare_port};
 use crate::too_big::PacketTooBig;
 use crate::unreachable::UnreachableReport;
 
@@ -39,12 +41,13 @@ pub(crate) struct Binding {
 impl UdpSocket {
     /// Binds a socket. `[::]` receives IPv4 as well.
     ///
+    /// Sockets that are [connected to a peer](Self::open_for_path) may remain at the address.
+    ///
     /// # Errors
     /// Returns the error of the system, for example if the address is in use, not local, or
     /// requires a privilege.
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
-        let socket = unbound(address)?;
-        socket.bind(&address.into())?;
+        let (socket, _) = bind_alone(address)?;
         Self::own(socket, address, false)
     }
 
@@ -119,13 +122,16 @@ impl UdpSocket {
         Ok(self.as_fd().try_clone_to_owned()?.into())
     }
 
-    /// Opens a socket on the address of this one that is connected to `peer`. From then on the system
-    /// delivers the datagrams of this peer there, and all others here.
+    /// Opens a socket on the address of this one for a single path. From then on the system delivers the datagrams
+    /// of this peer to the local address there, and all others here.
+    ///
+    /// Without a local address the system chooses one, which may be another one if this socket is bound to all
+    /// addresses.
     ///
     /// # Errors
     /// Returns `Unsupported` for a socket that was passed to [`UdpSocket::from_std`], and on systems where
     /// sockets cannot share an address. Otherwise returns the error of the system.
-    pub fn open_for_peer(&self, peer: SocketAddr) -> io::Result<Self> {
+    pub fn open_for_path(&self, path: FourTuple) -> io::Result<Self> {
         let Some(Binding { address, is_shared }) = self.own else {
             return Err(io::Error::new(
                 io::ErrorKind::Unsupported,
@@ -133,15 +139,17 @@ impl UdpSocket {
             ));
         };
         let this = self.socket.io();
-        // A socket that a service manager has opened belongs to another user, and the kernel lets only sockets of
-        // the same user share a port. systemd sets this option, with which all users can.
-        let is_reusable = SockRef::from(this).reuse_address()?;
         let open = || -> io::Result<socket2::Socket> {
             let socket = unbound(address)?;
             share_port(&socket)?;
-            socket.set_reuse_address(is_reusable)?;
-            socket.bind(&address.into())?;
-            socket.connect(&in_family_of(address, peer).into())?;
+            // A socket that a service manager has opened belongs to another user, and the kernel lets only sockets of
+            // the same user share a port. systemd sets this option, with which all users can. It also lets the next
+            // process bind the address.
+            socket.set_reuse_address(true)?;
+            socket.bind(&receiving_at(address, path.local).into())?;
+            // Sockets of the next process would join the group of this one, and their numbers would not begin at 0.
+            unshare_port(&socket)?;
+            socket.connect(&in_family_of(address, path.peer).into())?;
             Ok(socket)
         };
         share_port(this)?;
@@ -154,12 +162,36 @@ impl UdpSocket {
         let mut buffer = vec![0; STRAY_BUFFER];
         for _ in 0..MAX_STRAYS {
             match socket.try_receive(&mut buffer) {
-                Ok(received) if received.peer == peer => break,
+                Ok(received) if received.peer == path.peer => break,
                 Ok(_) => {}
                 Err(_) => break,
             }
         }
         Ok(socket)
+    }
+
+    /// Leaves the address to other processes: nothing is received any more, except at the sockets of
+    /// [single peers](Self::open_for_path), and [`bind`](Self::bind) succeeds there. Datagrams are still sent.
+    ///
+    /// # Errors
+    /// Like [`open_for_path`](Self::open_for_path).
+    pub fn leave_address(&self) -> io::Result<()> {
+        let address = self.own.map(|own| own.address);
+        let address = address.ok_or(io::ErrorKind::Unsupported)?;
+        let this = self.socket.io();
+        unshare_port(this)?;
+        let this = SockRef::from(this);
+        this.set_reuse_address(true)?;
+        // A socket that is connected to itself receives what it sends to itself, which is nothing. Closed, it could
+        // not send for the others, which can have one source address only.
+        let ip = match address.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.to_ipv6_mapped().into(),
+            ip => ip,
+        };
+        let mut itself = address;
+        itself.set_ip(ip);
+        this.connect(&itself.into())
     }
 
     /// Binds a second socket to the address of this one. No other socket can share it.
@@ -345,6 +377,34 @@ impl UdpSocket {
     }
 }
 
+/// Binds a socket that no other shares the address with, except those of single peers, which an earlier process may
+/// have left behind. Returns true if there are such sockets.
+pub(crate) fn bind_alone(address: SocketAddr) -> io::Result<(socket2::Socket, bool)> {
+    let socket = unbound(address)?;
+    match socket.bind(&address.into()) {
+        Ok(()) => Ok((socket, false)),
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            if !has_only_connected(address.port()) {
+                return Err(error);
+            }
+            bind_beside_connected(&socket, address)?;
+            Ok((socket, true))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Binds a socket to an address where only sockets of single peers remain.
+pub(crate) fn bind_beside_connected(
+    socket: &socket2::Socket,
+    address: SocketAddr,
+) -> io::Result<()> {
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
+    // From now on the address is in use for others.
+    socket.set_reuse_address(false)
+}
+
 /// Returns a socket that may be bound to `address`.
 pub(crate) fn unbound(address: SocketAddr) -> io::Result<socket2::Socket> {
     let domain = Domain::for_address(address);
@@ -388,6 +448,18 @@ fn in_family_of(address: SocketAddr, peer: SocketAddr) -> SocketAddr {
     match peer.ip() {
         IpAddr::V4(ip) if address.is_ipv6() => (ip.to_ipv6_mapped(), peer.port()).into(),
         _ => peer,
+    }
+}
+
+/// Returns the address at which datagrams to `local` arrive, among those of a socket that is bound to `address`.
+fn receiving_at(address: SocketAddr, local: Option<IpAddr>) -> SocketAddr {
+    match local {
+        // A link-local address needs a zone, which the address of the peer has too.
+        Some(IpAddr::V6(ip)) if ip.is_unicast_link_local() => address,
+        Some(ip) if address.ip().is_unspecified() => {
+            in_family_of(address, (ip, address.port()).into())
+        }
+        _ => address,
     }
 }
 

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use courser_base::ScopedIp;
+use courser_base::{FourTuple, ScopedIp};
 use courser_udp::{Capabilities, Counters, PacketTooBig, Received, Transmit, UnreachableReport};
 
 use super::guard::{Closed, Guarded};
@@ -46,13 +46,24 @@ impl Socket {
         }
     }
 
-    /// Opens a socket on the same address that receives the datagrams of this peer only.
+    /// Opens a socket on the same address that receives the datagrams of this path only.
     ///
     /// # Errors
     /// Returns `Unsupported` for sockets that this process has not bound itself.
-    pub(crate) fn open_for_peer(&self, peer: SocketAddr) -> io::Result<Self> {
+    pub(crate) fn open_for_path(&self, path: FourTuple) -> io::Result<Self> {
         match self {
-            Self::System(socket) => Self::of_system(socket.udp().open_for_peer(peer)?),
+            Self::System(socket) => Self::of_system(socket.udp().open_for_path(path)?),
+            Self::Custom(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// Leaves the address to other processes. Only datagrams of peers that have a socket of their own arrive here.
+    ///
+    /// # Errors
+    /// Like [`open_for_path`](Self::open_for_path).
+    pub(crate) fn leave_address(&self) -> io::Result<()> {
+        match self {
+            Self::System(socket) => socket.udp().leave_address(),
             Self::Custom(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }

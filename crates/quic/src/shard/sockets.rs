@@ -1,11 +1,10 @@
 //! The sockets of an endpoint: the one in use, and earlier ones that connections still need.
 
 use std::collections::HashSet;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use courser_base::Time;
+use courser_base::{FourTuple, Time};
 use courser_transport::{Endpoint, SocketId};
 use courser_udp::Counters;
 
@@ -15,18 +14,18 @@ use crate::runtime::Socket;
 /// connection needs, or else of the oldest.
 const MAX_SOCKETS: usize = 4;
 
-/// Maximum of sockets for the peers of connections that remain after the address was given away (limit K391). Each
+/// Maximum of sockets for the paths of connections that remain after the address was given away (limit K391). Each
 /// costs a descriptor, and the system looks through those of an address.
-const MAX_KEPT: usize = 1024;
+pub(crate) const MAX_KEPT: usize = 1024;
 
 /// Time between two checks whether the earlier sockets are needed. Each check asks all connections.
 const UPKEEP: Duration = Duration::from_millis(500);
 
-/// Returns the addresses of the peers of all connections.
-pub(crate) fn peers(endpoint: &Endpoint) -> impl Iterator<Item = SocketAddr> + '_ {
+/// Returns the paths of all connections.
+pub(crate) fn paths(endpoint: &Endpoint) -> impl Iterator<Item = FourTuple> + '_ {
     let connections = endpoint.handles().filter_map(|it| endpoint.connection(it));
     let open = connections.filter(|it| !it.is_drained());
-    open.map(|it| it.path().peer)
+    open.map(|it| it.path())
 }
 
 /// The sockets of an endpoint.
@@ -41,10 +40,20 @@ pub(crate) struct Sockets {
     /// Changes of the list so far.
     generation: u32,
     next_upkeep: Time,
-    /// After the address was given away: sockets for the peers of the connections that remain here.
-    kept: Vec<(SocketAddr, Arc<Socket>)>,
-    /// Another process receives at the address.
-    is_given_away: bool,
+    /// After the address was given away: sockets for the paths of the connections that remain here.
+    kept: Vec<(FourTuple, Arc<Socket>)>,
+    address: Address,
+}
+
+/// What this process receives at the address, apart from the paths that have a socket of their own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Address {
+    /// Everything.
+    Own,
+    /// Nothing: another process receives from the same sockets.
+    GivenAway,
+    /// Nothing: another process may bind it.
+    Left,
 }
 
 impl Sockets {
@@ -56,7 +65,7 @@ impl Sockets {
             generation: 0,
             next_upkeep: Time::ZERO,
             kept: Vec::new(),
-            is_given_away: false,
+            address: Address::Own,
         }
     }
 
@@ -107,31 +116,50 @@ impl Sockets {
         before
     }
 
-    /// Returns those of these peers that have no socket of their own, up to the limit.
-    pub(crate) fn without_own(&self, peers: impl Iterator<Item = SocketAddr>) -> Vec<SocketAddr> {
-        let mut known: HashSet<SocketAddr> = self.kept.iter().map(|(peer, _)| *peer).collect();
+    /// Returns those of these paths that have no socket of their own, up to the limit.
+    pub(crate) fn without_own(&self, paths: impl Iterator<Item = FourTuple>) -> Vec<FourTuple> {
+        let mut known: HashSet<FourTuple> = self.kept.iter().map(|(path, _)| *path).collect();
         let most = MAX_KEPT.saturating_sub(self.kept.len());
-        peers
-            .filter(|peer| known.insert(*peer))
+        paths
+            .filter(|path| known.insert(*path))
             .take(most)
             .collect()
     }
 
-    /// Receives the datagrams of a peer from a socket of its own, so that they arrive here when another
+    /// Returns true if each of these paths has a socket of its own.
+    pub(crate) fn have_own(&self, mut paths: impl Iterator<Item = FourTuple>) -> bool {
+        let known: HashSet<FourTuple> = self.kept.iter().map(|(path, _)| *path).collect();
+        paths.all(|path| known.contains(&path))
+    }
+
+    /// Receives the datagrams of a path from a socket of its own, so that they arrive here when another
     /// process receives at the address.
-    pub(crate) fn keep(&mut self, peer: SocketAddr, socket: Socket) {
-        self.kept.push((peer, Arc::new(socket)));
+    pub(crate) fn keep(&mut self, path: FourTuple, socket: Socket) {
+        self.kept.push((path, Arc::new(socket)));
         self.generation += 1;
     }
 
-    /// Sets whether another process receives at the address. Datagrams are still sent from there.
+    /// Sets whether another process receives at the address. Datagrams are still sent from there. An address that was
+    /// left stays so.
     pub(crate) fn set_given_away(&mut self, is_given_away: bool) {
-        self.is_given_away = is_given_away;
+        if self.address != Address::Left {
+            self.address = match is_given_away {
+                true => Address::GivenAway,
+                false => Address::Own,
+            };
+        }
         self.generation += 1;
     }
 
-    pub(crate) const fn is_given_away(&self) -> bool {
-        self.is_given_away
+    /// Receives nothing at the address any more, so that another process may bind it.
+    pub(crate) fn set_left(&mut self) {
+        self.address = Address::Left;
+        self.generation += 1;
+    }
+
+    /// Returns true if nothing is received at the address, except from the paths that have a socket of their own.
+    pub(crate) fn is_given_away(&self) -> bool {
+        self.address != Address::Own
     }
 
     /// Closes all sockets when nothing is sent or received any more, so that the system gives datagrams
@@ -157,7 +185,7 @@ impl Sockets {
         }
     }
 
-    /// Closes earlier sockets, and those of single peers, that no connection needs.
+    /// Closes earlier sockets, and those of single paths, that no connection needs.
     pub(crate) fn close_unused(&mut self, now: Time, endpoint: &mut Endpoint) {
         if (self.list.len() == 1 && self.kept.is_empty()) || now < self.next_upkeep {
             return;
@@ -165,9 +193,9 @@ impl Sockets {
         self.next_upkeep = now + UPKEEP;
         self.retain(|id| endpoint.uses_socket(id));
         if !self.kept.is_empty() {
-            let peers: HashSet<_> = peers(endpoint).collect();
+            let paths: HashSet<_> = paths(endpoint).collect();
             let before = self.kept.len();
-            self.kept.retain(|(peer, _)| peers.contains(peer));
+            self.kept.retain(|(path, _)| paths.contains(path));
             self.generation += u32::from(self.kept.len() != before);
         }
     }

@@ -1,7 +1,9 @@
 use std::net::{IpAddr, UdpSocket as Plain};
 
+use courser_base::FourTuple;
+
 use super::*;
-use crate::RECEIVE_BUFFER_LEN;
+use crate::{RECEIVE_BUFFER_LEN, Transmit};
 
 const RULE: Steering = Steering {
     id_len: 8,
@@ -219,6 +221,77 @@ fn reopened_socket_keeps_its_number() {
             let id = [0xff, 1, 2, 3, 4, 5, 6, byte];
             let found = arrives_at(&group, &short(&id));
             assert_eq!(found, usize::from(byte) % 4, "{byte} without {number}");
+        }
+    }
+}
+
+/// A process that ends keeps the sockets of its peers. The next one binds the address, and receives everything else.
+#[test]
+fn left_address_is_bound_by_the_next_process() {
+    // The system would choose 127.0.0.1 as the own address on a path from 127.0.0.1.
+    for (listen, ip, own) in [
+        ("127.0.0.1:0", "127.0.0.1", "127.0.0.1"),
+        ("0.0.0.0:0", "127.0.0.1", "127.0.0.2"),
+        ("[::]:0", "127.0.0.1", "127.0.0.2"),
+        ("[::]:0", "[::1]", "[::1]"),
+        ("[::1]:0", "[::1]", "[::1]"),
+    ] {
+        for count in [1, 3] {
+            let client = || Plain::bind(format!("{ip}:0")).unwrap();
+            let (kept, other) = (client(), client());
+            let former = SocketGroup::bind(listen.parse().unwrap(), count, Some(RULE)).unwrap();
+            let local = former.sockets[0].local_addr().unwrap();
+            let to: SocketAddr = format!("{own}:{}", local.port()).parse().unwrap();
+            let path = FourTuple {
+                peer: kept.local_addr().unwrap(),
+                local: Some(to.ip()),
+            };
+            let socket = former.sockets[0].open_for_path(path).unwrap();
+            let taken = SocketGroup::bind(local, count, Some(RULE)).unwrap_err();
+            assert_eq!(
+                taken.kind(),
+                io::ErrorKind::AddrInUse,
+                "{listen}, {own}, {count}"
+            );
+            for socket in &former.sockets {
+                socket.leave_address().unwrap();
+            }
+            let next = SocketGroup::bind(local, count, Some(RULE)).unwrap();
+            let taken = SocketGroup::bind(local, count, Some(RULE)).unwrap_err();
+            assert_eq!(
+                taken.kind(),
+                io::ErrorKind::AddrInUse,
+                "{listen}, {own}, {count}"
+            );
+            for byte in 0..6 {
+                let packet = short(&[0, 1, 2, 3, 4, 5, 6, byte]);
+                other.send_to(&packet, to).unwrap();
+                let number = usize::from(byte) % usize::from(count);
+                assert_eq!(arrivals(&next), [number], "{listen}, {own}, {count}");
+                kept.send_to(&packet, to).unwrap();
+                assert_eq!(arrivals(&next), [], "{listen}, {own}, {count}");
+            }
+            let mut buffer = vec![0; RECEIVE_BUFFER_LEN];
+            let mut received = 0;
+            while let Ok(batch) = socket.try_receive(&mut buffer) {
+                received += batch.count();
+            }
+            assert_eq!(received, 6, "{listen}, {own}, {count}");
+            let answer = Transmit {
+                destination: kept.local_addr().unwrap(),
+                source: Some(to.ip()),
+                ecn: courser_base::Ecn::NotEct,
+                contents: b"answer",
+                segment_size: None,
+            };
+            former.sockets[0].try_send(&answer).unwrap();
+            let (len, from) = kept.recv_from(&mut buffer).unwrap();
+            assert_eq!(
+                (&buffer[..len], from),
+                (&b"answer"[..], to),
+                "{listen}, {own}, {count}"
+            );
+            assert_eq!(arrivals(&former), [], "{listen}, {own}, {count}");
         }
     }
 }

@@ -248,6 +248,11 @@ impl Socket {
     }
 }
 
+/// Returns false: on other systems a socket cannot be connected beside others.
+pub(crate) fn has_only_connected(_port: u16) -> bool {
+    false
+}
+
 /// Fails: on other systems the option distributes datagrams in ways of their own, or is missing.
 pub(crate) fn share_port<S>(_socket: &S) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())

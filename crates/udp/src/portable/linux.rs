@@ -31,6 +31,7 @@ use options::Supported;
 
 pub use adjtimex::clock_state;
 pub(crate) use fcntl::adopt;
+pub(crate) use former::has_only_connected;
 pub(crate) use group::{share_port, steer, unshare_port};
 pub use malloc_trim::release_unused_memory;
 
@@ -38,6 +39,7 @@ mod adjtimex;
 mod cmsg;
 mod errqueue;
 mod fcntl;
+mod former;
 mod group;
 mod gso;
 mod malloc_trim;

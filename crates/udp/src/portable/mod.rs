@@ -11,10 +11,10 @@ mod fallback;
 mod linux;
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) use fallback::{Socket, share_port, steer, unshare_port};
+pub(crate) use fallback::{Socket, has_only_connected, share_port, steer, unshare_port};
 #[cfg(not(target_os = "linux"))]
 pub use fallback::{clock_state, release_unused_memory};
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{Socket, adopt, share_port, steer, unshare_port};
+pub(crate) use linux::{Socket, adopt, has_only_connected, share_port, steer, unshare_port};
 #[cfg(target_os = "linux")]
 pub use linux::{clock_state, release_unused_memory};

@@ -541,7 +541,9 @@ fn peer_has_a_socket_of_its_own() {
         let first = bind(listen);
         let (peer, other) = (bind(from), bind(from));
         let to = address("127.0.0.1", &first);
-        let own = first.open_for_peer(address("127.0.0.1", &peer)).unwrap();
+        let own = first
+            .open_for_path(FourTuple::to(address("127.0.0.1", &peer)))
+            .unwrap();
         let send = |socket: &UdpSocket, content: &[u8]| {
             SockRef::from(socket).send_to(content, &to.into()).unwrap();
         };

@@ -40,6 +40,13 @@ pub trait EndpointHooks {
 
     /// Receives at the address again.
     fn take_address_back(&self);
+
+    /// Leaves the address for good, so that another process can bind it. The peers of connections are still served.
+    ///
+    /// # Errors
+    /// Like [`keep_peers`](Self::keep_peers), and an error if too many peers have connections. Nothing changes then, nor if
+    /// the address was given away.
+    fn leave_address(&self) -> io::Result<()>;
 }
 
 /// Opens an endpoint on the sockets that another process has given away.
@@ -76,6 +83,11 @@ impl EndpointHooks for Endpoint {
     #[cfg(unix)]
     fn give_address_away(&self) -> io::Result<Vec<std::net::UdpSocket>> {
         self.keep_peers()?;
+        if gave_address_away(self) {
+            return Err(io::Error::other(
+                "the address was left to another process before",
+            ));
+        }
         let shards = self.shards().all().iter();
         let sockets = shards.map(|shard| shard.lock().outbox.sockets.newest().duplicate());
         let sockets = sockets.collect::<io::Result<_>>()?;
@@ -86,21 +98,54 @@ impl EndpointHooks for Endpoint {
     fn take_address_back(&self) {
         set_given_away(self, false);
     }
+
+    fn leave_address(&self) -> io::Result<()> {
+        if gave_address_away(self) {
+            return Ok(());
+        }
+        let shards = self.shards().all();
+        let are_kept = |shard: &Arc<Shard>| {
+            let locked = shard.lock();
+            locked
+                .outbox
+                .sockets
+                .have_own(sockets::paths(&locked.endpoint))
+        };
+        if !shards.iter().all(are_kept) {
+            return Err(io::Error::other(format!(
+                "more than {} clients of a shard have connections",
+                sockets::MAX_KEPT
+            )));
+        }
+        self.shards().each(|locked| {
+            locked.outbox.sockets.set_left();
+            locked.driver.call();
+        });
+        shards.iter().try_for_each(|shard| {
+            let newest = shard.lock().outbox.sockets.newest().clone();
+            newest.leave_address()
+        })
+    }
 }
 
 /// Opens sockets for the peers of the connections of a shard, without its lock.
 fn keep(shard: &Shard) -> io::Result<()> {
     let locked = shard.lock();
-    let peers = sockets::peers(&locked.endpoint);
-    let peers = locked.outbox.sockets.without_own(peers);
+    let paths = sockets::paths(&locked.endpoint);
+    let paths = locked.outbox.sockets.without_own(paths);
     let newest = locked.outbox.sockets.newest().clone();
     drop(locked);
-    for peer in peers {
-        let socket = newest.open_for_peer(peer)?;
-        shard.lock().outbox.sockets.keep(peer, socket);
+    for path in paths {
+        let socket = newest.open_for_path(path)?;
+        shard.lock().outbox.sockets.keep(path, socket);
     }
     shard.lock().driver.call();
     Ok(())
+}
+
+fn gave_address_away(endpoint: &Endpoint) -> bool {
+    let mut shards = endpoint.shards().all().iter();
+    shards.any(|shard| shard.lock().outbox.sockets.is_given_away())
 }
 
 fn set_given_away(endpoint: &Endpoint, is_given_away: bool) {

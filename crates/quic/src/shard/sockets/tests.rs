@@ -12,13 +12,14 @@ async fn peers_beyond_the_limit_have_no_socket() {
             .expect("a port")
     };
     let mut sockets = Sockets::new(Arc::new(bind()));
-    let peers = || (1..).map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    let peer = |port| FourTuple::to(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    let peers = || (1..).map(peer);
     // A peer with two connections has one socket.
     let twice = peers().take(2).chain(peers().take(2));
     let first = sockets.without_own(twice);
     assert_eq!(first.len(), 2);
     for peer in first {
-        let socket = sockets.newest().open_for_peer(peer).expect("Linux");
+        let socket = sockets.newest().open_for_path(peer).expect("Linux");
         sockets.keep(peer, socket);
     }
     assert_eq!(sockets.without_own(peers().take(3)).len(), 1);
