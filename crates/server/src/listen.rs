@@ -86,10 +86,9 @@ pub(super) fn open(
     if let Some(inherited) = &inherited {
         address = inherited.address;
     }
-    let is_chosen = address.port() == 0;
-    let mut tries = match is_chosen {
-        true => PORT_TRIES,
-        false => TAKEN_TRIES,
+    let mut tries = match (address.port(), quic, with_tcp) {
+        (0, Some(_), true) => PORT_TRIES,
+        _ => 1,
     };
     loop {
         tries -= 1;
@@ -97,10 +96,18 @@ pub(super) fn open(
             Err(error) if tries > 0 && error.is_port_taken() => {}
             result => return result,
         }
-        if !is_chosen {
-            std::thread::sleep(TAKEN_PAUSE);
+    }
+}
+
+/// Opens a socket. If the port is taken, tries again for a moment, unless the system has chosen it.
+fn patiently<T>(is_chosen: bool, open: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
+    for _ in 1..TAKEN_TRIES {
+        match open() {
+            Err(error) if error.is_port_taken() && !is_chosen => std::thread::sleep(TAKEN_PAUSE),
+            result => return result,
         }
     }
+    open()
 }
 
 fn open_once(
@@ -123,6 +130,7 @@ fn open_once(
         tcp: None,
         stay_open,
     };
+    let is_chosen = address.port() == 0;
     let make = quic.and_then(|quic| quic.sinks.as_ref());
     let sinks = make.map(AddressSinks::new);
     if let Some(quic) = quic {
@@ -131,22 +139,28 @@ fn open_once(
             config = config.sinks(sinks.clone());
         }
         let socket = QuicSocket::new(config, quic);
-        let opened = match udp.is_empty() {
-            true => socket.open(address),
-            false => socket.inherit(address, udp),
-        };
-        let endpoint = opened.map_err(|error| Error::udp(address, error))?;
+        let endpoint = match udp.is_empty() {
+            true => patiently(is_chosen, || {
+                let opened = socket.open(address);
+                opened.map_err(|error| Error::udp(address, error))
+            }),
+            false => {
+                let opened = socket.inherit(address, udp);
+                opened.map_err(|error| Error::udp(address, error))
+            }
+        }?;
         let local = endpoint.local_addr();
         let local = local.map_err(|error| Error::udp(address, error.into()))?;
         sockets.address = with_port(address, local.port());
         sockets.quic = Some((endpoint, socket));
     }
     if with_tcp {
+        let address = sockets.address;
+        let failed = |error| Error::tcp(address, error);
         let listener = match tcp {
-            Some(tcp) => inherit(tcp),
-            None => listen(sockets.address),
-        };
-        let listener = listener.map_err(|error| Error::tcp(sockets.address, error))?;
+            Some(tcp) => inherit(tcp).map_err(failed),
+            None => patiently(is_chosen, || listen(address).map_err(failed)),
+        }?;
         let local = listener.local_addr();
         sockets.address = local.map_err(|error| Error::tcp(sockets.address, error))?;
         sockets.tcp = Some(Arc::new(listener));
@@ -162,7 +176,7 @@ const PORT_TRIES: usize = 32;
 
 /// Number of attempts to bind a port that is taken. A server that begins to drain leaves its address after some 50 ms,
 /// and a script may start the next one at once.
-const TAKEN_TRIES: usize = 6;
+const TAKEN_TRIES: usize = 11;
 
 /// Time between two of these. Nothing else can run before the server has its sockets.
 const TAKEN_PAUSE: Duration = Duration::from_millis(50);

@@ -131,7 +131,7 @@ async fn next_process_serves_while_the_former_drains() {
             "draining",
             "{protocol}, {shards}"
         );
-        let mut next = Serving::run(&arguments, Folder::new());
+        let next = Serving::run_next(&arguments);
         for other in Protocol::ALL {
             let client = Client::connect(other, next.address, certificate.clone());
             let mut client = within(client).await.expect("the next server");

@@ -84,6 +84,14 @@ impl Serving {
         Self::spawn(courser(arguments), folder)
     }
 
+    /// Starts a server with these arguments only. A busy machine may take longer to leave the address than this waits
+    /// for it, so it is started up to 20 times.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn run_next(arguments: &[&str]) -> Self {
+        let mut tries = (0..20).map(|_| Self::begin(&mut courser(arguments), Folder::new()));
+        tries.find_map(|it| it).expect("a server that listens")
+    }
+
     /// Starts a server with a command. The folder is kept.
     pub(crate) fn spawn(mut command: Command, folder: Folder) -> Self {
         Self::begin(&mut command, folder).expect("a server that listens")
