@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use courser::rustls::pki_types::{CertificateDer, ServerName, pem::PemObject as _};
-use courser::rustls::{ClientConfig as TlsConfig, RootCertStore, crypto::aws_lc_rs};
+use courser::rustls::{ClientConfig as TlsConfig, RootCertStore};
 use courser::{ClientConfig, Endpoint, h3};
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt as _, Empty};
@@ -71,7 +71,7 @@ async fn tls(
 ) -> Result<tokio_rustls::client::TlsStream<TcpStream>> {
     let mut roots = RootCertStore::empty();
     roots.add(root.clone())?;
-    let mut config = TlsConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+    let mut config = TlsConfig::builder_with_provider(courser::crypto_provider())
         .with_safe_default_protocol_versions()?
         .with_root_certificates(roots)
         .with_no_client_auth();

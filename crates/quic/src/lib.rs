@@ -18,7 +18,7 @@ pub use courser_telemetry as telemetry;
 pub use courser_tls::{
     ClientAuthentication, Cryptography, EarlyDataOptions, Ech, EchRejection, HandshakeFailureKind,
     HandshakeOffer, KeyExchange, MemoryReplayFilter, QueuedKeyLog, RawKeyVerifier, ReplayFilter,
-    UnknownAlgorithm, rustls,
+    UnknownAlgorithm, crypto_provider, rustls, ticketer,
 };
 pub use courser_transport::{
     AddressFilter, AddressListError, AddressPrefix, BlockedBy, ClosedStream, ConnectionError,

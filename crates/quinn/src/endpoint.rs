@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use courser_quic::{self as quic, runtime};
 
-use crate::crypto::rustls::choose_provider;
 use crate::futures::named;
 use crate::runtime::{AsyncUdpSocket, Runtime, SocketAdapter, default_runtime, entered};
 use crate::unsupported::warn;
@@ -86,7 +85,6 @@ impl Endpoint {
         runtime: Arc<dyn Runtime>,
         bind: impl FnOnce(quic::EndpointBuilder) -> Result<quic::Endpoint, quic::BindError>,
     ) -> io::Result<Self> {
-        choose_provider();
         let is_split = server
             .as_ref()
             .is_none_or(|server| server.transport.has_segmentation_offload());

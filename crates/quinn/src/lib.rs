@@ -11,7 +11,7 @@
 //! [`Endpoint::as_courser`] and [`Connection::as_courser`] return courser's own handles, which offer more.
 //!
 //! Settings without a counterpart in courser are accepted and have no effect. [`settings_without_effect`] lists them,
-//! and the feature `log` writes each of them to the log once.
+//! and a warning of `tracing` names each of them once.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]

@@ -8,8 +8,8 @@ static USED: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 /// Returns the settings without effect that the program has changed so far, in alphabetical order, such as
 /// `TransportConfig::packet_threshold`.
 ///
-/// courser has no counterpart of them. Each is also written to the log once, as a warning with the target
-/// `quinn`, by the feature `log`.
+/// courser has no counterpart of them. Each is also reported once, as a warning of `tracing` with the target `quinn`,
+/// and by the feature `log` as a record of the crate `log` where no subscriber of `tracing` is set.
 pub fn settings_without_effect() -> Vec<&'static str> {
     lock().iter().copied().collect()
 }
@@ -23,12 +23,9 @@ pub(crate) fn note(setting: &'static str) {
     }
 }
 
-/// Writes a warning to the log.
+/// Reports a warning.
 pub(crate) fn warn(message: &str) {
-    #[cfg(feature = "log")]
-    log::warn!(target: "quinn", "{message}");
-    #[cfg(not(feature = "log"))]
-    let _ = message;
+    tracing::warn!(target: "quinn", "{message}");
 }
 
 fn lock() -> MutexGuard<'static, BTreeSet<&'static str>> {

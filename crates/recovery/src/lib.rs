@@ -40,7 +40,7 @@ pub use congestion::{
 };
 pub use delivery_rate::{DeliveryRate, RateSample};
 pub use ecn_validation::{EcnOutcome, EcnState, EcnValidation};
-pub use loss::{LossDetector, LossTrigger, MAX_PACKET_THRESHOLD, PACKET_THRESHOLD};
+pub use loss::{LossDetector, LossThresholds, LossTrigger, MAX_PACKET_THRESHOLD, PACKET_THRESHOLD};
 pub use loss_timer::{LossTimer, LossTimerInputs, SpaceTimes};
 pub use lost_packets::{Lost, LostPackets};
 pub use mtu_search::{BASE_MTU, MAX_PROBES, MtuSearch, PMTU_RAISE_TIMER};

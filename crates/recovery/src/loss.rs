@@ -10,20 +10,65 @@ use crate::sent_packets::SentPackets;
 
 /// Decides which packets of one packet number space are lost.
 ///
-/// Both thresholds start at the values of RFC 9002 and rise when a loss turns out to be spurious:
-/// the first late packets reveal a path that reorders packets. §6.1.1 and §6.1.2 leave this open;
+/// Both thresholds start at the values of RFC 9002, unless others are configured, and rise when a loss turns
+/// out to be spurious: the first late packets reveal a path that reorders packets. §6.1.1 and §6.1.2 leave this open;
 /// the idea of growing with the evidence is that of RFC 8985 §6.2.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LossDetector {
     largest_acked: Option<u64>,
     loss_time: Option<Time>,
-    /// The amount added to [`PACKET_THRESHOLD`].
+    /// The thresholds at first.
+    least: LossThresholds,
+    /// The amount added to the first packet threshold.
     extra_packets: u64,
-    /// The time threshold beyond a round trip, in 64ths of it. The threshold uses at least an
-    /// eighth.
+    /// The time threshold beyond a round trip, in 64ths of it. The first threshold applies if it is
+    /// larger.
     time_margin: u32,
     /// The time at which a loss last turned out to be spurious.
     reordering_seen: Time,
+}
+
+/// The thresholds with which a [`LossDetector`] starts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LossThresholds {
+    /// `kPacketThreshold`. RFC 9002 §6.1.1.
+    packets: u64,
+    /// `kTimeThreshold` less one round trip, in 64ths of a round trip. RFC 9002 §6.1.2.
+    time_margin: u32,
+}
+
+impl LossThresholds {
+    /// 3 packets and 9/8 of the round-trip time, as RFC 9002 recommends.
+    pub const RFC_9002: Self = Self {
+        packets: PACKET_THRESHOLD,
+        time_margin: MARGIN_UNIT / 8,
+    };
+
+    /// Creates thresholds of so many packets, at most [`MAX_PACKET_THRESHOLD`], and so many round trips, 1 to
+    /// 8 in steps of a 64th.
+    pub fn new(packets: u64, round_trips: f32) -> Self {
+        let margin = (round_trips.clamp(1.0, 8.0) - 1.0) * 64.0;
+        Self {
+            packets: packets.min(MAX_PACKET_THRESHOLD),
+            time_margin: margin.round() as u32,
+        }
+    }
+
+    /// Returns the packet threshold.
+    pub const fn packets(self) -> u64 {
+        self.packets
+    }
+
+    /// Returns the time threshold in round trips.
+    pub fn round_trips(self) -> f64 {
+        1.0 + f64::from(self.time_margin) / f64::from(MARGIN_UNIT)
+    }
+}
+
+impl Default for LossDetector {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 /// The threshold by which packets were declared lost.
@@ -36,11 +81,17 @@ pub enum LossTrigger {
 }
 
 impl LossDetector {
-    /// Creates a detector that has received no acknowledgement.
+    /// Creates a detector that has received no acknowledgement, with the thresholds of RFC 9002.
     pub const fn new() -> Self {
+        Self::with_thresholds(LossThresholds::RFC_9002)
+    }
+
+    /// Creates a detector that has received no acknowledgement, with these thresholds at first.
+    pub const fn with_thresholds(least: LossThresholds) -> Self {
         Self {
             largest_acked: None,
             loss_time: None,
+            least,
             extra_packets: 0,
             time_margin: 0,
             reordering_seen: Time::ZERO,
@@ -61,7 +112,7 @@ impl LossDetector {
     /// Returns the packet threshold: a packet is lost when one with a number larger by this much
     /// was acknowledged.
     pub fn packet_threshold(&self) -> u64 {
-        PACKET_THRESHOLD + self.extra_packets
+        self.least.packets + self.extra_packets
     }
 
     /// Records the largest number of an ACK frame. Returns true if it is larger than any before.
@@ -80,8 +131,8 @@ impl LossDetector {
     pub fn on_spurious_loss(&mut self, now: Time, number: u64, sent: Time, rtt: &RttEstimator) {
         self.reordering_seen = now;
         let overtaken_by = self.largest_acked.unwrap_or(number).saturating_sub(number);
-        let more = (overtaken_by + 1).saturating_sub(PACKET_THRESHOLD);
-        let most = MAX_PACKET_THRESHOLD - PACKET_THRESHOLD;
+        let more = (overtaken_by + 1).saturating_sub(self.least.packets);
+        let most = MAX_PACKET_THRESHOLD.saturating_sub(self.least.packets);
         self.extra_packets = self.extra_packets.max(more).min(most);
         let reference = rtt.smoothed().max(rtt.latest());
         let late = (now - sent).saturating_sub(reference);
@@ -135,7 +186,7 @@ impl LossDetector {
     /// longer ago than this. RFC 9002 §6.1.2.
     pub fn time_threshold(&self, rtt: &RttEstimator) -> Duration {
         let rtt = rtt.smoothed().max(rtt.latest());
-        let time_margin = self.time_margin.max(MARGIN_UNIT / 8);
+        let time_margin = self.time_margin.max(self.least.time_margin);
         (rtt + rtt * time_margin / MARGIN_UNIT).max(TIMER_GRANULARITY)
     }
 

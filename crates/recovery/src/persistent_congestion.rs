@@ -11,20 +11,28 @@ use crate::sent::Sent;
 ///
 /// Each packet number space has its own detector. Acknowledgements in other spaces are ignored,
 /// which RFC 9002 §7.6.2 allows. A run of losses may be reported in several parts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PersistentCongestion {
     /// The order of the last packet in the run of lost packets.
     last: Option<u32>,
     /// The time at which the first ack-eliciting packet of the run was sent.
     start: Option<Time>,
+    /// `kPersistentCongestionThreshold`.
+    threshold: u32,
 }
 
 impl PersistentCongestion {
-    /// Creates a detector without losses.
+    /// Creates a detector without losses, with the threshold of RFC 9002.
     pub const fn new() -> Self {
+        Self::with_threshold(THRESHOLD)
+    }
+
+    /// Creates a detector without losses for periods of this many probe timeouts. RFC 9002 §7.6.1 recommends 3.
+    pub const fn with_threshold(threshold: u32) -> Self {
         Self {
             last: None,
             start: None,
+            threshold,
         }
     }
 
@@ -36,7 +44,7 @@ impl PersistentCongestion {
         rtt: &RttEstimator,
         max_ack_delay: Duration,
     ) -> bool {
-        let threshold = Self::duration(rtt, max_ack_delay);
+        let threshold = self.duration(rtt, max_ack_delay);
         let mut is_established = false;
         for (_, packet) in lost {
             // No in-flight packet was sent between the two, so none was acknowledged.
@@ -66,17 +74,23 @@ impl PersistentCongestion {
     }
 
     /// Returns the persistent congestion duration,
-    /// `(smoothed + max(4 * rttvar, granularity) + max_ack_delay) * 3`. RFC 9002 §7.6.1.
-    pub fn duration(rtt: &RttEstimator, max_ack_delay: Duration) -> Duration {
+    /// `(smoothed + max(4 * rttvar, granularity) + max_ack_delay) * threshold`. RFC 9002 §7.6.1.
+    pub fn duration(&self, rtt: &RttEstimator, max_ack_delay: Duration) -> Duration {
         rtt.pto_base()
             .saturating_add(max_ack_delay)
-            .saturating_mul(THRESHOLD)
+            .saturating_mul(self.threshold)
     }
 
     /// Resets the run after a change of path, and after the acknowledgement of an ACK-only packet,
     /// whose position among the others is unknown.
     pub fn reset(&mut self) {
-        *self = Self::new();
+        *self = Self::with_threshold(self.threshold);
+    }
+}
+
+impl Default for PersistentCongestion {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

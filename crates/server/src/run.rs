@@ -268,7 +268,7 @@ fn with_reset_key(
 fn challenge(sources: &Sources) -> Result<Option<Arc<rustls::ServerConfig>>, ConfigError> {
     #[cfg(feature = "acme")]
     if let Some(acme) = sources.acme().filter(|acme| acme.needs_tls()) {
-        let config = acme.answers().tls_config(tls::provider());
+        let config = acme.answers().tls_config(courser_tls::crypto_provider());
         let config = config.map_err(|error| ConfigError::Tls(error.to_string()))?;
         return Ok(Some(config));
     }

@@ -7,8 +7,6 @@ use std::time::Duration;
 use courser_http3_tokio as h3;
 use courser_quic::ConfigError;
 #[cfg(feature = "acme")]
-use courser_tls::rustls::crypto::CryptoProvider;
-use courser_tls::rustls::crypto::aws_lc_rs;
 use courser_tls::rustls::server::ResolvesServerCert;
 use courser_tls::rustls::server::danger::ClientCertVerifier;
 use courser_tls::rustls::version::{TLS12, TLS13};
@@ -110,7 +108,7 @@ impl Tls {
             .with_cert_resolver(resolver);
         config.ignore_client_order = has_order;
         // Separate ticketers, because a session of one transport is useless to the other.
-        config.ticketer = aws_lc_rs::Ticketer::new().map_err(unusable)?;
+        config.ticketer = courser_tls::ticketer().map_err(unusable)?;
         let certificates = self.resolver.count().unwrap_or(CERTIFICATES_OF_A_RESOLVER);
         courser_tls::keep_compressed(&mut config, certificates);
         if let Some(hook) = &self.hook {
@@ -122,12 +120,6 @@ impl Tls {
             .collect();
         Ok(Arc::new(config))
     }
-}
-
-/// Returns the provider for connections that only validate a name.
-#[cfg(feature = "acme")]
-pub(super) fn provider() -> Arc<CryptoProvider> {
-    Arc::new(aws_lc_rs::default_provider())
 }
 
 /// Number of certificates for which a server with ACME or a custom resolver caches compressed chains.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use courser_crypto::CipherSuite;
 use rustls::client::Resumption;
-use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::ResolvesServerCert;
 use rustls::version::TLS13;
@@ -15,6 +14,7 @@ use crate::cryptography::provider;
 use crate::error::{TlsConfigError, credentials, unusable};
 use crate::key_log::QueuedKeyLog;
 use crate::pem;
+use crate::provider::ticketer;
 use crate::trust::{ClientAuthentication, Trust, client_verifier, server_verifier};
 
 /// The options of a client's configuration.
@@ -172,7 +172,7 @@ pub fn server_config(options: ServerOptions) -> Result<Arc<ServerConfig>, TlsCon
     config.alpn_protocols = options.alpn;
     compression::configure(&mut config, chain_bytes);
     config.ignore_client_order = has_preference;
-    config.ticketer = aws_lc_rs::Ticketer::new().map_err(unusable)?;
+    config.ticketer = ticketer().map_err(unusable)?;
     config.key_log = options.key_log.into_key_log();
     Ok(Arc::new(config))
 }
@@ -191,7 +191,7 @@ pub fn server_config_with_resolver(
         .with_no_client_auth()
         .with_cert_resolver(resolver);
     keep_compressed(&mut config, CERTIFICATES_OF_A_RESOLVER);
-    config.ticketer = aws_lc_rs::Ticketer::new().map_err(unusable)?;
+    config.ticketer = ticketer().map_err(unusable)?;
     Ok(Arc::new(config))
 }
 

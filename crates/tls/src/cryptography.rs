@@ -4,8 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use courser_crypto::CipherSuite;
-use rustls::crypto::aws_lc_rs::{self, kx_group};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup};
+
+use crate::provider::{self};
 
 /// A key exchange group of TLS 1.3.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -63,13 +64,13 @@ impl KeyExchange {
 
     fn group(self) -> &'static dyn SupportedKxGroup {
         match self {
-            Self::X25519MlKem768 => kx_group::X25519MLKEM768,
-            Self::Secp256r1MlKem768 => kx_group::SECP256R1MLKEM768,
-            Self::MlKem768 => kx_group::MLKEM768,
-            Self::MlKem1024 => kx_group::MLKEM1024,
-            Self::X25519 => kx_group::X25519,
-            Self::Secp256r1 => kx_group::SECP256R1,
-            Self::Secp384r1 => kx_group::SECP384R1,
+            Self::X25519MlKem768 => provider::X25519_ML_KEM_768,
+            Self::Secp256r1MlKem768 => provider::P256_ML_KEM_768,
+            Self::MlKem768 => provider::ML_KEM_768,
+            Self::MlKem1024 => provider::ML_KEM_1024,
+            Self::X25519 => provider::X25519,
+            Self::Secp256r1 => provider::P256,
+            Self::Secp384r1 => provider::P384,
         }
     }
 }
@@ -144,16 +145,16 @@ impl Cryptography {
 
     /// Returns the provider for TLS 1.3, with these suites and groups.
     pub fn provider(&self) -> Arc<CryptoProvider> {
-        let mut provider = aws_lc_rs::default_provider();
+        let mut provider = provider::default_provider();
         provider.cipher_suites.clear();
         self.apply(&mut provider);
         Arc::new(provider)
     }
 
     /// Returns the provider for TLS 1.3 and 1.2, with these suites and groups. The suites of TLS 1.2 are
-    /// those of rustls.
+    /// those of [`crypto_provider`](crate::crypto_provider).
     pub fn provider_with_tls12(&self) -> Arc<CryptoProvider> {
-        let mut provider = aws_lc_rs::default_provider();
+        let mut provider = provider::default_provider();
         provider
             .cipher_suites
             .retain(|suite| suite.tls13().is_none());
@@ -174,7 +175,7 @@ impl Cryptography {
             true => &DEFAULT_SUITES,
             false => &self.suites,
         };
-        let suites = suites.iter().copied().map(rustls_suite);
+        let suites = suites.iter().copied().map(provider::tls13_suite);
         provider.cipher_suites.splice(0..0, suites);
         if !self.groups.is_empty() {
             provider.kx_groups = self.groups.iter().map(|group| group.group()).collect();
@@ -189,15 +190,6 @@ impl Cryptography {
 pub fn provider(suites: &[CipherSuite]) -> Arc<CryptoProvider> {
     let suites = suites.iter().copied();
     Cryptography::default().suites(suites).provider()
-}
-
-fn rustls_suite(suite: CipherSuite) -> rustls::SupportedCipherSuite {
-    use aws_lc_rs::cipher_suite;
-    match suite {
-        CipherSuite::Aes128Gcm => cipher_suite::TLS13_AES_128_GCM_SHA256,
-        CipherSuite::Aes256Gcm => cipher_suite::TLS13_AES_256_GCM_SHA384,
-        CipherSuite::ChaCha20Poly1305 => cipher_suite::TLS13_CHACHA20_POLY1305_SHA256,
-    }
 }
 
 /// The error for an unknown name of a cipher suite or key exchange group.

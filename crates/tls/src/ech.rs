@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use courser_base::Mutex;
 use rustls::client::{EchConfig, EchGreaseConfig, EchMode};
-use rustls::crypto::aws_lc_rs::hpke::{ALL_SUPPORTED_SUITES, DH_KEM_X25519_HKDF_SHA256_AES_128};
-use rustls::crypto::hpke::Hpke as _;
 use rustls::internal::msgs::codec::Codec as _;
 use rustls::pki_types::EchConfigListBytes;
 use rustls::{Error, PeerIncompatible};
 
 use crate::error::TlsConfigError;
+use crate::provider;
 
 /// Encrypts the ClientHello, so that only the server can read the requested name.
 ///
@@ -57,7 +56,7 @@ impl Ech {
     /// Returns [`TlsConfigError::Ech`] if the list is malformed or has no such configuration.
     pub fn from_config_list(list: &[u8]) -> Result<Self, TlsConfigError> {
         let list = EchConfigListBytes::from(list);
-        let config = EchConfig::new(list, ALL_SUPPORTED_SUITES);
+        let config = EchConfig::new(list, &provider::hpke_suites());
         let config = config.map_err(|error| TlsConfigError::Ech(error.to_string()))?;
         Ok(Self::with_mode(config.into()))
     }
@@ -68,7 +67,7 @@ impl Ech {
     /// # Errors
     /// Returns [`TlsConfigError::Ech`] if no key can be generated.
     pub fn grease() -> Result<Self, TlsConfigError> {
-        let suite = DH_KEM_X25519_HKDF_SHA256_AES_128;
+        let suite = provider::hpke_grease_suite();
         let keys = suite.generate_key_pair();
         let (key, _) = keys.map_err(|error| TlsConfigError::Ech(error.to_string()))?;
         Ok(Self::with_mode(EchGreaseConfig::new(suite, key).into()))

@@ -26,6 +26,7 @@ mod handshake_failure;
 mod key_log;
 mod parts;
 mod pem;
+mod provider;
 mod raw_key;
 mod secrets;
 mod server;
@@ -51,6 +52,7 @@ pub use handshake_failure::{
 };
 pub use key_log::QueuedKeyLog;
 pub use parts::{ClientParts, ServerParts};
+pub use provider::{crypto_provider, ticketer};
 pub use raw_key::{RawKeyVerifier, raw_key};
 pub use server::TlsServer;
 pub use trust::{

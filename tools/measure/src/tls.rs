@@ -4,16 +4,14 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use courser::QueuedKeyLog;
+use courser::{CipherSuite, QueuedKeyLog};
 use courser_tls::AnyServer;
 use rustls::client::Resumption;
-use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::version::{TLS12, TLS13};
-use rustls::{
-    ClientConfig, RootCertStore, ServerConfig, SupportedCipherSuite, SupportedProtocolVersion,
-};
+use rustls::{ClientConfig, RootCertStore, ServerConfig, SupportedProtocolVersion};
 
 use crate::failure::Failure;
 
@@ -122,7 +120,7 @@ pub fn server(identity: Identity, protocol: &[u8]) -> Result<Arc<ServerConfig>, 
             error => Failure::new(format!("cannot use certificate and key: {error}")),
         })?;
     config.alpn_protocols = vec![protocol.to_vec()];
-    config.ticketer = aws_lc_rs::Ticketer::new().map_err(unusable)?;
+    config.ticketer = courser_tls::ticketer().map_err(unusable)?;
     config.key_log = QueuedKeyLog::environment();
     // Certificates are never compressed, because cases of the interop runner depend on the length of chains.
     config.cert_compressors.clear();
@@ -156,10 +154,9 @@ pub fn client_of(
 /// # Errors
 /// Returns an error if the trusted certificates cannot be read or used.
 pub fn client_with_chacha20(trust: &Trust, protocol: &[u8]) -> Result<ClientConfig, Failure> {
-    let mut provider = aws_lc_rs::default_provider();
-    provider.cipher_suites = vec![aws_lc_rs::cipher_suite::TLS13_CHACHA20_POLY1305_SHA256];
+    let provider = courser_tls::provider(&[CipherSuite::ChaCha20Poly1305]);
     let protocols = vec![protocol.to_vec()];
-    client_with_provider(trust, Arc::new(provider), Versions::Tls13, protocols)
+    client_with_provider(trust, provider, Versions::Tls13, protocols)
 }
 
 fn client_with_provider(
@@ -199,25 +196,22 @@ fn client_with_provider(
 
 /// Returns the algorithms, with AES-128-GCM first: it is the cheapest one, and other tools use it too.
 fn provider(versions: Versions) -> Arc<CryptoProvider> {
-    use aws_lc_rs::cipher_suite as suite;
-    const TLS13_SUITES: [SupportedCipherSuite; 3] = [
-        suite::TLS13_AES_128_GCM_SHA256,
-        suite::TLS13_AES_256_GCM_SHA384,
-        suite::TLS13_CHACHA20_POLY1305_SHA256,
+    use rustls::CipherSuite as Name;
+    const PREFERRED: [Name; 9] = [
+        Name::TLS13_AES_128_GCM_SHA256,
+        Name::TLS13_AES_256_GCM_SHA384,
+        Name::TLS13_CHACHA20_POLY1305_SHA256,
+        Name::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+        Name::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+        Name::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+        Name::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+        Name::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+        Name::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
     ];
-    const TLS12_SUITES: [SupportedCipherSuite; 6] = [
-        suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
-        suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
-        suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
-        suite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
-        suite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
-        suite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
-    ];
-    let mut provider = aws_lc_rs::default_provider();
-    provider.cipher_suites = TLS13_SUITES.to_vec();
-    if versions == Versions::Tls13And12 {
-        provider.cipher_suites.extend(TLS12_SUITES);
-    }
+    let mut provider = CryptoProvider::clone(&courser_tls::crypto_provider());
+    let suites = &mut provider.cipher_suites;
+    suites.retain(|suite| versions == Versions::Tls13And12 || suite.tls13().is_some());
+    suites.sort_by_key(|suite| PREFERRED.iter().position(|&name| name == suite.suite()));
     Arc::new(provider)
 }
 

@@ -134,7 +134,9 @@ pub async fn connect_tls(gateway: &Gateway, protocols: &[&str]) -> TlsStream<Tcp
     roots
         .add(gateway.certificate.clone())
         .expect("a certificate");
-    let mut config = ClientConfig::builder()
+    let mut config = ClientConfig::builder_with_provider(courser_quic::crypto_provider())
+        .with_safe_default_protocol_versions()
+        .expect("versions")
         .with_root_certificates(roots)
         .with_no_client_auth();
     let protocols = protocols.iter().map(|name| name.as_bytes().to_vec());

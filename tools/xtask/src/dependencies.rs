@@ -81,8 +81,8 @@ struct Allowed {
 const ALLOWED: &[Allowed] = &[
     Allowed {
         package: "aws-lc-rs",
-        folders: &["crypto"],
-        reason: "AEAD, header protection, HKDF and HMAC",
+        folders: &["crypto", "tls"],
+        reason: "AEAD, header protection, HKDF and HMAC; key exchange and signatures",
     },
     Allowed {
         package: "bytes",
@@ -108,6 +108,11 @@ const ALLOWED: &[Allowed] = &[
         package: "rustls",
         folders: &["tls"],
         reason: "TLS 1.3",
+    },
+    Allowed {
+        package: "rustls-webpki",
+        folders: &["tls"],
+        reason: "verifies signatures with AWS-LC, for rustls",
     },
     Allowed {
         package: "rustls-platform-verifier",

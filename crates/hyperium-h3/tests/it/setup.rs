@@ -81,7 +81,9 @@ pub async fn quinn_client(
 ) -> (quinn::Endpoint, quinn::Connection) {
     let mut roots = RootCertStore::empty();
     roots.add(certificate).expect("a certificate");
-    let mut tls = rustls::ClientConfig::builder()
+    let mut tls = rustls::ClientConfig::builder_with_provider(courser::crypto_provider())
+        .with_safe_default_protocol_versions()
+        .expect("versions")
         .with_root_certificates(roots)
         .with_no_client_auth();
     tls.alpn_protocols = vec![b"h3".to_vec()];
@@ -100,7 +102,9 @@ pub fn quinn_server() -> (quinn::Endpoint, Endpoint) {
     let certificate = params.self_signed(&key).expect("signed");
     let chain = vec![certificate.der().clone()];
     let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a key");
-    let mut tls = rustls::ServerConfig::builder()
+    let mut tls = rustls::ServerConfig::builder_with_provider(courser::crypto_provider())
+        .with_safe_default_protocol_versions()
+        .expect("versions")
         .with_no_client_auth()
         .with_single_cert(chain.clone(), key)
         .expect("own certificate");

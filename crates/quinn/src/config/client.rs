@@ -8,7 +8,7 @@ use rustls::RootCertStore;
 use rustls::client::{VerifierBuilderError, WebPkiServerVerifier};
 
 use super::{TransportConfig, known_versions};
-use crate::crypto::rustls::{QuicClientConfig, provider};
+use crate::crypto::rustls::QuicClientConfig;
 use crate::token::{self, TokenMemoryCache, TokenStore};
 use crate::unsupported::note;
 use crate::{ConnectError, ConnectionId, crypto};
@@ -56,7 +56,9 @@ impl ClientConfig {
     /// # Errors
     /// Returns an error if there are none.
     pub fn with_root_certificates(roots: Arc<RootCertStore>) -> Result<Self, VerifierBuilderError> {
-        let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider()).build()?;
+        let verifier =
+            WebPkiServerVerifier::builder_with_provider(roots, courser_tls::crypto_provider())
+                .build()?;
         let crypto = QuicClientConfig::with_verifier(verifier);
         Ok(Self::new(Arc::new(crypto)))
     }

@@ -20,11 +20,15 @@ pub struct ServerConfig {
     pub transport: Arc<TransportConfig>,
     /// The settings of TLS.
     pub crypto: Arc<dyn crypto::ServerConfig>,
-    tokens: u32,
     migration: bool,
     preferred_v4: Option<SocketAddrV4>,
     preferred_v6: Option<SocketAddrV6>,
     max_incoming: usize,
+    /// Settings without effect, as the program has given them.
+    retry_token_lifetime: Duration,
+    incoming_buffer_size: u64,
+    incoming_buffer_size_total: u64,
+    validation_token: ValidationTokenConfig,
 }
 
 impl ServerConfig {
@@ -43,11 +47,14 @@ impl ServerConfig {
         Self {
             transport: Arc::default(),
             crypto,
-            tokens: 2,
             migration: true,
             preferred_v4: None,
             preferred_v6: None,
             max_incoming: 1 << 16,
+            retry_token_lifetime: Duration::from_secs(15),
+            incoming_buffer_size: 10 << 20,
+            incoming_buffer_size_total: 100 << 20,
+            validation_token: ValidationTokenConfig::default(),
         }
     }
 
@@ -71,7 +78,7 @@ impl ServerConfig {
 
     /// Sets how many tokens clients are given for later connections.
     pub fn validation_token_config(&mut self, config: ValidationTokenConfig) -> &mut Self {
-        self.tokens = config.sent;
+        self.validation_token = config;
         self
     }
 
@@ -82,8 +89,9 @@ impl ServerConfig {
     }
 
     /// Has no effect: courser sets the lifetime of tokens in Retry packets.
-    pub fn retry_token_lifetime(&mut self, _value: Duration) -> &mut Self {
+    pub fn retry_token_lifetime(&mut self, value: Duration) -> &mut Self {
         note("ServerConfig::retry_token_lifetime");
+        self.retry_token_lifetime = value;
         self
     }
 
@@ -112,14 +120,16 @@ impl ServerConfig {
     }
 
     /// Has no effect: courser keeps the first datagrams of a client that waits, and drops later ones.
-    pub fn incoming_buffer_size(&mut self, _incoming_buffer_size: u64) -> &mut Self {
+    pub fn incoming_buffer_size(&mut self, incoming_buffer_size: u64) -> &mut Self {
         note("ServerConfig::incoming_buffer_size");
+        self.incoming_buffer_size = incoming_buffer_size;
         self
     }
 
     /// Has no effect: clients that wait may hold 32 MiB.
-    pub fn incoming_buffer_size_total(&mut self, _incoming_buffer_size_total: u64) -> &mut Self {
+    pub fn incoming_buffer_size_total(&mut self, incoming_buffer_size_total: u64) -> &mut Self {
         note("ServerConfig::incoming_buffer_size_total");
+        self.incoming_buffer_size_total = incoming_buffer_size_total;
         self
     }
 
@@ -135,7 +145,7 @@ impl ServerConfig {
         let mut config = quic::ServerConfig::with_rustls(parts.tls)
             .alpn_optional(true)
             .transport_config(self.transport.build())
-            .new_tokens(self.tokens)
+            .new_tokens(self.validation_token.sent)
             .migration(self.migration)
             .preferred_address(self.preferred_v4, self.preferred_v6)
             .max_incoming(self.max_incoming);
@@ -154,28 +164,51 @@ impl fmt::Debug for ServerConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerConfig")
             .field("transport", &self.transport)
+            .field("retry_token_lifetime", &self.retry_token_lifetime)
+            .field("validation_token", &self.validation_token)
             .field("migration", &self.migration)
+            .field("preferred_address_v4", &self.preferred_v4)
+            .field("preferred_address_v6", &self.preferred_v6)
             .field("max_incoming", &self.max_incoming)
+            .field("incoming_buffer_size", &self.incoming_buffer_size)
+            .field(
+                "incoming_buffer_size_total",
+                &self.incoming_buffer_size_total,
+            )
             .finish_non_exhaustive()
     }
 }
 
 /// Settings of the tokens with which clients validate their address on a later connection.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ValidationTokenConfig {
+    lifetime: Duration,
     sent: u32,
+}
+
+impl fmt::Debug for ValidationTokenConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerValidationTokenConfig")
+            .field("lifetime", &self.lifetime)
+            .field("sent", &self.sent)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Default for ValidationTokenConfig {
     fn default() -> Self {
-        Self { sent: 2 }
+        Self {
+            lifetime: Duration::from_secs(14 * 24 * 60 * 60),
+            sent: 2,
+        }
     }
 }
 
 impl ValidationTokenConfig {
     /// Has no effect: courser sets the lifetime of tokens.
-    pub fn lifetime(&mut self, _value: Duration) -> &mut Self {
+    pub fn lifetime(&mut self, value: Duration) -> &mut Self {
         note("ValidationTokenConfig::lifetime");
+        self.lifetime = value;
         self
     }
 

@@ -15,6 +15,26 @@ use crate::{VarInt, VarIntBoundsExceeded};
 #[derive(Clone)]
 pub struct TransportConfig {
     inner: quic::TransportConfig,
+    /// What has no place there, or not in this form.
+    given: Given,
+}
+
+/// Settings as the program has given them.
+#[derive(Clone)]
+struct Given {
+    stream_receive_window: Option<VarInt>,
+    receive_window: Option<VarInt>,
+    send_window: Option<u64>,
+    send_fairness: bool,
+    packet_threshold: u32,
+    time_threshold: f32,
+    initial_mtu: u16,
+    min_mtu: u16,
+    mtu_discovery_config: Option<MtuDiscoveryConfig>,
+    pad_to_mtu: bool,
+    ack_frequency_config: Option<AckFrequencyConfig>,
+    persistent_congestion_threshold: u32,
+    crypto_buffer_size: usize,
     segmentation_offload: bool,
 }
 
@@ -38,10 +58,23 @@ impl Default for TransportConfig {
             datagram_send_queue: DATAGRAM_QUEUE,
             ..quic::TransportConfig::default()
         };
-        Self {
-            inner,
+        let given = Given {
+            stream_receive_window: None,
+            receive_window: None,
+            send_window: None,
+            send_fairness: true,
+            packet_threshold: inner.packet_threshold,
+            time_threshold: inner.time_threshold,
+            initial_mtu: inner.mtu,
+            min_mtu: MIN_MTU,
+            mtu_discovery_config: Some(MtuDiscoveryConfig::up_to(inner.mtu_max)),
+            pad_to_mtu: false,
+            ack_frequency_config: Some(AckFrequencyConfig::default()),
+            persistent_congestion_threshold: inner.persistent_congestion_threshold,
+            crypto_buffer_size: 16 * 1024,
             segmentation_offload: true,
-        }
+        };
+        Self { inner, given }
     }
 }
 
@@ -68,6 +101,7 @@ impl TransportConfig {
     /// Fixes the window of each stream in bytes. Above 128 MiB it begins with that and grows. By default it begins with 256 KiB and grows up to 128 MiB.
     pub fn stream_receive_window(&mut self, value: VarInt) -> &mut Self {
         let (window, max) = window(value);
+        self.given.stream_receive_window = Some(value);
         (
             self.inner.stream_receive_window,
             self.inner.stream_receive_window_max,
@@ -77,6 +111,7 @@ impl TransportConfig {
 
     /// Fixes the window of the connection in bytes. Above 128 MiB it begins with that and grows. By default it begins with 1 MiB and grows up to 128 MiB.
     pub fn receive_window(&mut self, value: VarInt) -> &mut Self {
+        self.given.receive_window = Some(value);
         (self.inner.receive_window, self.inner.receive_window_max) = window(value);
         self
     }
@@ -85,6 +120,7 @@ impl TransportConfig {
     /// congestion window, up to 256 MiB.
     pub fn send_window(&mut self, value: u64) -> &mut Self {
         let bytes = value.clamp(4096, VarInt::MAX.into_inner());
+        self.given.send_window = Some(value);
         self.inner.send_buffer_max = bytes;
         self.inner.unsent_limit = courser_quic::TransportConfig::default()
             .unsent_limit
@@ -97,18 +133,25 @@ impl TransportConfig {
         if !value {
             note("TransportConfig::send_fairness(false)");
         }
+        self.given.send_fairness = value;
         self
     }
 
-    /// Has no effect: courser adapts the threshold to the reordering of the path.
-    pub fn packet_threshold(&mut self, _value: u32) -> &mut Self {
-        note("TransportConfig::packet_threshold");
+    /// Sets the packets by which a later one must be acknowledged before a packet counts as lost, 3 to 300. Default
+    /// 3. On a path that reorders packets the threshold rises by itself.
+    pub fn packet_threshold(&mut self, value: u32) -> &mut Self {
+        self.given.packet_threshold = value;
+        self.inner.packet_threshold = value.clamp(3, 300);
         self
     }
 
-    /// Has no effect: courser adapts the threshold to the reordering of the path.
-    pub fn time_threshold(&mut self, _value: f32) -> &mut Self {
-        note("TransportConfig::time_threshold");
+    /// Sets the round trips after which a packet counts as lost if a later one was acknowledged, above 1 and up to 8.
+    /// Default 9/8. On a path that reorders packets the threshold rises by itself.
+    pub fn time_threshold(&mut self, value: f32) -> &mut Self {
+        self.given.time_threshold = value;
+        if !value.is_nan() {
+            self.inner.time_threshold = value.clamp(1.0 + 1.0 / 64.0, 8.0);
+        }
         self
     }
 
@@ -121,15 +164,14 @@ impl TransportConfig {
 
     /// Sets the payload of datagrams before the search for the path MTU, at least 1200 bytes, the default.
     pub fn initial_mtu(&mut self, value: u16) -> &mut Self {
-        self.inner.mtu = value.clamp(1200, MAX_MTU);
+        self.given.initial_mtu = value;
         self
     }
 
-    /// Has no effect above 1200: courser returns to 1200 bytes if the path no longer carries more.
+    /// Sets a payload of datagrams that every path carries, at least 1200 bytes, the default: connections begin with
+    /// it if `initial_mtu` is smaller. courser returns to 1200 bytes if a path carries no more.
     pub fn min_mtu(&mut self, value: u16) -> &mut Self {
-        if value > 1200 {
-            note("TransportConfig::min_mtu");
-        }
+        self.given.min_mtu = value;
         self
     }
 
@@ -137,9 +179,10 @@ impl TransportConfig {
     /// interface and the peer.
     pub fn mtu_discovery_config(&mut self, value: Option<MtuDiscoveryConfig>) -> &mut Self {
         self.inner.mtu_discovery = value.is_some();
-        if let Some(config) = value {
-            self.inner.mtu_max = config.upper_bound.clamp(1200, MAX_MTU);
+        if let Some(config) = &value {
+            self.inner.mtu_max = config.upper_bound.clamp(MIN_MTU, MAX_MTU);
         }
+        self.given.mtu_discovery_config = value;
         self
     }
 
@@ -148,18 +191,22 @@ impl TransportConfig {
         if value {
             note("TransportConfig::pad_to_mtu");
         }
+        self.given.pad_to_mtu = value;
         self
     }
 
     /// Enables or disables requests to the peer to acknowledge less often. Default on.
     pub fn ack_frequency_config(&mut self, value: Option<AckFrequencyConfig>) -> &mut Self {
         self.inner.ack_frequency = value.is_some();
+        self.given.ack_frequency_config = value;
         self
     }
 
-    /// Has no effect: the threshold is that of RFC 9002 §7.6.
-    pub fn persistent_congestion_threshold(&mut self, _value: u32) -> &mut Self {
-        note("TransportConfig::persistent_congestion_threshold");
+    /// Sets the probe timeouts without any acknowledgement after which the congestion window falls to its minimum, 1
+    /// to 100. Default 3.
+    pub fn persistent_congestion_threshold(&mut self, value: u32) -> &mut Self {
+        self.given.persistent_congestion_threshold = value;
+        self.inner.persistent_congestion_threshold = value.clamp(1, 100);
         self
     }
 
@@ -170,8 +217,9 @@ impl TransportConfig {
     }
 
     /// Has no effect: courser has limits of its own for handshake data.
-    pub fn crypto_buffer_size(&mut self, _value: usize) -> &mut Self {
+    pub fn crypto_buffer_size(&mut self, value: usize) -> &mut Self {
         note("TransportConfig::crypto_buffer_size");
+        self.given.crypto_buffer_size = value;
         self
     }
 
@@ -199,9 +247,11 @@ impl TransportConfig {
         &mut self,
         factory: Arc<dyn ControllerFactory + Send + Sync + 'static>,
     ) -> &mut Self {
-        match factory.algorithm() {
-            Some(algorithm) => {
-                self.inner.congestion = algorithm;
+        match factory.builtin() {
+            Some(builtin) => {
+                let window = builtin.initial_window;
+                self.inner.congestion = builtin.algorithm;
+                self.inner.initial_window = window.map(|bytes| bytes.clamp(2400, 1 << 30));
                 self.inner.controller_factory = None;
             }
             None => self.inner.controller_factory = Some(congestion::custom(factory)),
@@ -212,7 +262,7 @@ impl TransportConfig {
     /// `false` sends each datagram with a system call of its own, on all connections of an endpoint whose
     /// configuration this is.
     pub fn enable_segmentation_offload(&mut self, enabled: bool) -> &mut Self {
-        self.segmentation_offload = enabled;
+        self.given.segmentation_offload = enabled;
         self
     }
 
@@ -225,17 +275,21 @@ impl TransportConfig {
 
     /// Returns true if batches may be split by the system.
     pub(crate) fn has_segmentation_offload(&self) -> bool {
-        self.segmentation_offload
+        self.given.segmentation_offload
     }
 
     /// Returns the settings for courser, which are valid together.
     pub(crate) fn build(&self) -> quic::TransportConfig {
         let mut config = self.inner.clone();
+        let mtu = self.given.initial_mtu.max(self.given.min_mtu);
+        config.mtu = mtu.clamp(MIN_MTU, MAX_MTU);
         config.mtu_max = config.mtu_max.max(config.mtu);
         config
     }
 }
 
+/// The payload of UDP that every path of QUIC carries.
+const MIN_MTU: u16 = 1200;
 /// The largest payload of UDP over IPv4.
 const MAX_MTU: u16 = 65_507;
 
@@ -246,12 +300,55 @@ fn window(value: VarInt) -> (u64, u64) {
 }
 
 impl fmt::Debug for TransportConfig {
+    /// Shows quinn's names. Settings that the program has not changed have the values of courser.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TransportConfig")
-            .field("settings", &self.inner)
-            .field("segmentation_offload", &self.segmentation_offload)
-            .field("qlog_stream", &self.inner.sinks.is_some())
-            .finish()
+        let Self { inner, given } = self;
+        let window = |given: Option<VarInt>, first| given.map_or(first, VarInt::into_inner);
+        let stream_window = window(given.stream_receive_window, inner.stream_receive_window);
+        let idle = inner.max_idle_timeout.map(|timeout| timeout.as_millis());
+        let mut fields = f.debug_struct("TransportConfig");
+        fields
+            .field("max_concurrent_bidi_streams", &inner.max_bidi_streams)
+            .field("max_concurrent_uni_streams", &inner.max_uni_streams)
+            .field("max_idle_timeout", &idle)
+            .field("stream_receive_window", &stream_window)
+            .field(
+                "receive_window",
+                &window(given.receive_window, inner.receive_window),
+            )
+            .field(
+                "send_window",
+                &given.send_window.unwrap_or(inner.send_buffer_max),
+            )
+            .field("send_fairness", &given.send_fairness)
+            .field("packet_threshold", &given.packet_threshold)
+            .field("time_threshold", &given.time_threshold)
+            .field("initial_rtt", &inner.initial_rtt)
+            .field("initial_mtu", &given.initial_mtu)
+            .field("min_mtu", &given.min_mtu)
+            .field("mtu_discovery_config", &given.mtu_discovery_config)
+            .field("pad_to_mtu", &given.pad_to_mtu)
+            .field("ack_frequency_config", &given.ack_frequency_config)
+            .field(
+                "persistent_congestion_threshold",
+                &given.persistent_congestion_threshold,
+            )
+            .field("keep_alive_interval", &inner.keep_alive_interval)
+            .field("crypto_buffer_size", &given.crypto_buffer_size)
+            .field("allow_spin", &inner.spin_bit)
+            .field(
+                "datagram_receive_buffer_size",
+                &inner.datagram_receive_buffer_size,
+            )
+            .field(
+                "datagram_send_buffer_size",
+                &inner.datagram_send_buffer_size,
+            )
+            .field("enable_segmentation_offload", &given.segmentation_offload);
+        if cfg!(feature = "qlog") {
+            fields.field("qlog_stream", &inner.sinks.is_some());
+        }
+        fields.finish_non_exhaustive()
     }
 }
 

@@ -1,6 +1,7 @@
 //! The controllers of courser.
 
 use std::any::Any;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -9,43 +10,79 @@ use courser_quic::{Algorithm, PathStats};
 use super::{Controller, ControllerFactory, ControllerMetrics};
 use crate::unsupported::note;
 
+/// A controller of courser with its settings.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Builtin {
+    pub(crate) algorithm: Algorithm,
+    /// The first window in bytes, if the program has set one.
+    pub(crate) initial_window: Option<u64>,
+}
+
 macro_rules! config {
-    ($name:ident, $algorithm:ident, $text:literal) => {
+    ($name:ident, $algorithm:ident, $default:literal, $text:literal, $($field:ident: $value:literal)*) => {
         #[doc = $text]
-        #[derive(Clone, Debug, Default)]
+        #[derive(Clone)]
         pub struct $name {
-            _private: (),
+            initial_window: Option<u64>,
+            $($field: f32,)*
         }
 
         impl $name {
-            /// Has no effect: the initial window is that of RFC 9002 §7.2.
-            pub fn initial_window(&mut self, _value: u64) -> &mut Self {
-                note(concat!(stringify!($name), "::initial_window"));
+            /// Sets the first congestion window in bytes, 2400 to 2^30. By default it is that of RFC 9002 §7.2.
+            pub fn initial_window(&mut self, value: u64) -> &mut Self {
+                self.initial_window = Some(value);
                 self
+            }
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self {
+                    initial_window: None,
+                    $($field: $value,)*
+                }
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($name))
+                    .field("initial_window", &self.initial_window.unwrap_or($default))
+                    $(.field(stringify!($field), &self.$field))*
+                    .finish()
             }
         }
 
         impl ControllerFactory for $name {
             /// Returns a snapshot of the controller at its start, which courser does not use.
             fn build(self: Arc<Self>, _: Instant, current_mtu: u16) -> Box<dyn Controller> {
-                Box::new(Snapshot::at_start(current_mtu))
+                Box::new(Snapshot::at_start(current_mtu, self.initial_window))
             }
 
-            fn algorithm(&self) -> Option<Algorithm> {
-                Some(Algorithm::$algorithm)
+            fn builtin(&self) -> Option<Builtin> {
+                Some(Builtin {
+                    algorithm: Algorithm::$algorithm,
+                    initial_window: self.initial_window,
+                })
             }
         }
     };
 }
 
-config!(CubicConfig, Cubic, "CUBIC (RFC 9438) with HyStart++.");
-config!(NewRenoConfig, NewReno, "NewReno (RFC 9002 §7).");
-config!(BbrConfig, Bbr, "BBR, version 3.");
+config!(
+    CubicConfig,
+    Cubic,
+    12_000,
+    "CUBIC (RFC 9438) with HyStart++.",
+);
+config!(NewRenoConfig, NewReno, 12_000, "NewReno (RFC 9002 §7).", loss_reduction_factor: 0.5);
+config!(BbrConfig, Bbr, 12_000, "BBR, version 3.",);
 
 impl NewRenoConfig {
     /// Has no effect: the factor is that of RFC 9002 §7.3.2.
-    pub fn loss_reduction_factor(&mut self, _value: f32) -> &mut Self {
+    pub fn loss_reduction_factor(&mut self, value: f32) -> &mut Self {
         note("NewRenoConfig::loss_reduction_factor");
+        self.loss_reduction_factor = value;
         self
     }
 }
@@ -58,10 +95,10 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
-    fn at_start(mtu: u16) -> Self {
+    fn at_start(mtu: u16, window: Option<u64>) -> Self {
         Self {
             metrics: ControllerMetrics {
-                congestion_window: initial_window(mtu),
+                congestion_window: window.unwrap_or_else(|| initial_window(mtu)),
                 ..ControllerMetrics::default()
             },
             mtu,

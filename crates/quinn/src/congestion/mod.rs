@@ -8,9 +8,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use courser_quic::Algorithm;
-
 pub(crate) use self::adapter::custom;
+#[doc(hidden)]
+pub use self::builtin::Builtin;
 pub(crate) use self::builtin::Snapshot;
 pub use self::builtin::{BbrConfig, CubicConfig, NewRenoConfig};
 
@@ -96,9 +96,9 @@ pub trait ControllerFactory {
     /// Makes a controller for datagrams of this size.
     fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller>;
 
-    /// Returns the algorithm of courser that is used instead of [`build`](Self::build).
+    /// Returns the controller of courser that is used instead of [`build`](Self::build).
     #[doc(hidden)]
-    fn algorithm(&self) -> Option<Algorithm> {
+    fn builtin(&self) -> Option<Builtin> {
         None
     }
 }

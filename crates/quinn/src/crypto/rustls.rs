@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use ::rustls as tls;
 use courser_quic::{self as quic, EarlyDataOptions};
-use courser_tls::{ClientParts, Trust};
+use courser_tls::{ClientParts, Trust, crypto_provider};
 use tls::client::danger::ServerCertVerifier;
-use tls::crypto::{CryptoProvider, aws_lc_rs};
+use tls::crypto::CryptoProvider;
 use tls::pki_types::{CertificateDer, PrivateKeyDer};
 use tls::quic::Suite;
 use tls::version::TLS13;
@@ -46,7 +46,7 @@ pub struct QuicClientConfig(Arc<tls::ClientConfig>);
 
 impl QuicClientConfig {
     pub(crate) fn with_verifier(verifier: Arc<dyn ServerCertVerifier>) -> Self {
-        let mut config = tls::ClientConfig::builder_with_provider(provider())
+        let mut config = tls::ClientConfig::builder_with_provider(crypto_provider())
             .with_protocol_versions(&[&TLS13])
             .expect("the provider supports TLS 1.3")
             .dangerous()
@@ -113,7 +113,7 @@ impl QuicServerConfig {
         chain: Vec<CertificateDer<'static>>,
         key: PrivateKeyDer<'static>,
     ) -> Result<Self, Error> {
-        let mut config = tls::ServerConfig::builder_with_provider(provider())
+        let mut config = tls::ServerConfig::builder_with_provider(crypto_provider())
             .with_protocol_versions(&[&TLS13])
             .expect("the provider supports TLS 1.3")
             .with_no_client_auth()
@@ -193,21 +193,6 @@ impl fmt::Display for NoInitialCipherSuite {
 }
 
 impl std::error::Error for NoInitialCipherSuite {}
-
-/// Returns the provider of TLS configurations that the crate makes.
-pub(crate) fn provider() -> Arc<CryptoProvider> {
-    Arc::new(aws_lc_rs::default_provider())
-}
-
-/// Makes AWS-LC the provider of the process, if the feature `ring` lets rustls have two and the program has
-/// chosen none. Otherwise the builders of rustls would panic, which do not with quinn.
-pub(crate) fn choose_provider() {
-    #[cfg(feature = "ring")]
-    if CryptoProvider::get_default().is_none() {
-        // Fails if another thread has chosen meanwhile.
-        let _ = aws_lc_rs::default_provider().install_default();
-    }
-}
 
 fn check_initial(initial: Suite) -> Result<(), NoInitialCipherSuite> {
     match initial.suite.common.suite {

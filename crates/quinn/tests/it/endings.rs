@@ -10,6 +10,7 @@ use quinn::{
     ClientConfig, ConnectError, ConnectionError, Endpoint, ServerConfig, TransportConfig,
     TransportErrorCode,
 };
+use tokio::time::timeout;
 
 use crate::{LOOPBACK, Pair, configs};
 
@@ -33,6 +34,32 @@ async fn close_reports_code_and_reason_to_the_peer() {
     pair.client_endpoint.wait_idle().await;
     pair.server_endpoint.close(0u32.into(), b"");
     assert!(pair.server_endpoint.accept().await.is_none());
+}
+
+#[tokio::test]
+async fn port_is_free_when_the_endpoint_is_idle_and_dropped() {
+    for keeps_connections in [false, true] {
+        let pair = Pair::new().await;
+        let client = pair.client_endpoint.local_addr().unwrap();
+        let server = pair.server_endpoint.local_addr().unwrap();
+        pair.client.close(0u32.into(), b"");
+        pair.server.closed().await;
+        pair.client_endpoint.wait_idle().await;
+        pair.server_endpoint.wait_idle().await;
+        let kept = keeps_connections.then_some((pair.client, pair.server));
+        drop((pair.client_endpoint, pair.server_endpoint));
+        for address in [client, server] {
+            // The driver of quinn ends in its own task too.
+            let free = async {
+                while std::net::UdpSocket::bind(address).is_err() {
+                    tokio::task::yield_now().await;
+                }
+            };
+            let waited = timeout(Duration::from_secs(5), free).await;
+            waited.unwrap_or_else(|_| panic!("{address} in use, kept: {}", kept.is_some()));
+        }
+        drop(kept);
+    }
 }
 
 #[tokio::test]
@@ -159,12 +186,18 @@ fn tls(of_server: &[&[u8]], of_client: &[&[u8]]) -> (ServerConfig, ClientConfig)
     let key = rustls::pki_types::PrivateKeyDer::Pkcs8(generated.signing_key.serialize_der().into());
     let mut roots = RootCertStore::empty();
     roots.add(certificate.clone()).unwrap();
-    let mut server = rustls::ServerConfig::builder()
+    // Named, because these tests have two of them.
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut server = rustls::ServerConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .unwrap()
         .with_no_client_auth()
         .with_single_cert(vec![certificate], key)
         .unwrap();
     server.alpn_protocols = of_server.iter().map(|name| name.to_vec()).collect();
-    let mut client = rustls::ClientConfig::builder()
+    let mut client = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
     client.alpn_protocols = of_client.iter().map(|name| name.to_vec()).collect();

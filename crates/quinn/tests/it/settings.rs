@@ -1,8 +1,9 @@
 //! Settings: those that work, and those without an effect.
 
 use std::any::Any;
-use std::sync::Arc;
+use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -22,19 +23,66 @@ fn settings_without_effect_are_listed() {
     transport
         .packet_threshold(5)
         .send_fairness(true)
-        .min_mtu(1300);
+        .crypto_buffer_size(1300)
+        .pad_to_mtu(true);
     let mut mtu = MtuDiscoveryConfig::default();
     mtu.upper_bound(1400).minimum_change(3);
     let named = settings_without_effect();
     for name in [
         "MtuDiscoveryConfig::minimum_change",
-        "TransportConfig::min_mtu",
-        "TransportConfig::packet_threshold",
+        "TransportConfig::crypto_buffer_size",
+        "TransportConfig::pad_to_mtu",
     ] {
         let count = named.iter().filter(|&&it| it == name).count();
         assert_eq!(count, 1, "{name} in {named:?}");
     }
-    assert!(!named.iter().any(|name| name.contains("fairness")));
+    for part in ["fairness", "threshold"] {
+        assert!(
+            !named.iter().any(|name| name.contains(part)),
+            "{part} in {named:?}"
+        );
+    }
+}
+
+/// Collects the texts of warnings.
+#[derive(Default)]
+struct Warnings(Mutex<Vec<String>>);
+
+impl tracing::Subscriber for Warnings {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() == tracing::Level::WARN && metadata.target() == "quinn"
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        event.record(&mut |_: &tracing::field::Field, value: &dyn Debug| {
+            self.0.lock().unwrap().push(format!("{value:?}"));
+        });
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[test]
+fn setting_without_effect_is_reported_once_by_tracing() {
+    let warnings = Arc::new(Warnings::default());
+    tracing::subscriber::with_default(warnings.clone(), || {
+        for _ in 0..3 {
+            MtuDiscoveryConfig::default().interval(Duration::from_secs(1));
+        }
+    });
+    let texts = warnings.0.lock().unwrap();
+    let expected = "MtuDiscoveryConfig::interval has no effect: courser has no such setting";
+    assert_eq!(*texts, [expected]);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! All controllers as one type.
 
+use std::time::Duration;
+
 use courser_base::foreign::Foreign;
 use courser_base::{Ecn, Rate, Time};
 
@@ -86,6 +88,20 @@ impl CongestionController {
     /// Wraps a custom controller.
     pub fn custom(controller: Box<dyn Controller>) -> Self {
         Self::Custom(Foreign::new(controller))
+    }
+
+    /// Creates a controller like [`new`](Self::new), but with a window of `window` bytes instead of the initial one
+    /// of RFC 9002 §7.2. Slow start begins there. The minimum window of the algorithm applies.
+    pub fn with_window(algorithm: Algorithm, mtu: u16, seed: u64, window: u64) -> Self {
+        let unsampled = RttEstimator::new(Duration::ZERO);
+        let start = Takeover {
+            mtu,
+            window,
+            ssthresh: None,
+            rtt: &unsampled,
+            now: Time::ZERO,
+        };
+        Self::take_over(algorithm, &start, seed)
     }
 
     /// Switches to another algorithm in the middle of a connection.

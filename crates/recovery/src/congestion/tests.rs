@@ -371,6 +371,22 @@ fn a_fresh_controller_takes_the_initial_window_of_a_new_mtu() {
     }
 }
 
+#[test]
+fn configured_window_is_the_first_one_and_slow_start_begins_there() {
+    for &algorithm in Algorithm::ALL {
+        for window in [6_000, 100_000, 1 << 30] {
+            let controller = CongestionController::with_window(algorithm, MTU, 1, window);
+            assert_eq!(controller.window(), window, "{algorithm}");
+            assert!(controller.in_slow_start(), "{algorithm}");
+            let mut flow = Flow::new(controller);
+            flow.round(ms(50), 1);
+            assert!(flow.controller.window() > window, "{algorithm}");
+        }
+        let least = CongestionController::with_window(algorithm, MTU, 1, 0);
+        assert!(least.window() >= minimum_window(MTU), "{algorithm}");
+    }
+}
+
 /// RFC 9002 §7.7.
 #[test]
 fn pacing_is_faster_than_the_window_and_twice_as_fast_in_slow_start() {

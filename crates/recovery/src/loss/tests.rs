@@ -106,6 +106,36 @@ fn time_threshold_is_at_least_the_granularity() {
 }
 
 #[test]
+fn configured_thresholds_apply_and_are_exceeded_only_by_evidence() {
+    let least = LossThresholds::new(5, 1.5);
+    let mut detector = LossDetector::with_thresholds(least);
+    assert_eq!(detector.packet_threshold(), 5);
+    assert_eq!(detector.time_threshold(&rtt()), ms(150));
+    let mut sent = SentPackets::new();
+    for number in 0..10 {
+        sent.push(number, packet(at(number)));
+    }
+    detector.on_ack_received(6);
+    sent.take(6);
+    assert_eq!(detect(at(10), &mut sent, &mut detector), [0, 1]);
+    // Packet 1 was overtaken by five others and arrives.
+    detector.on_spurious_loss(at(20), 1, at(1), &rtt());
+    assert_eq!(detector.packet_threshold(), 6);
+    assert_eq!(detector.time_threshold(&rtt()), ms(150));
+}
+
+#[test]
+fn thresholds_are_bounded() {
+    assert_eq!(LossThresholds::new(3, 9.0 / 8.0), LossThresholds::RFC_9002);
+    let most = LossDetector::with_thresholds(LossThresholds::new(u64::MAX, f32::INFINITY));
+    assert_eq!(most.packet_threshold(), MAX_PACKET_THRESHOLD);
+    assert_eq!(most.time_threshold(&rtt()), ms(800));
+    let least = LossThresholds::new(3, f32::NAN);
+    let least = LossDetector::with_thresholds(least).time_threshold(&rtt());
+    assert_eq!(least, ms(100));
+}
+
+#[test]
 fn packets_above_the_largest_acked_are_never_lost() {
     let (mut sent, mut detector) = acked(10, 0);
     assert_eq!(detect(at(1_000_000), &mut sent, &mut detector), []);

@@ -44,7 +44,12 @@ fn on_packets_lost(state: &mut PersistentCongestion, lost: &[(u64, Sent<()>)]) -
 /// RFC 9002 §7.6.1.
 #[test]
 fn duration_is_three_probe_timeouts() {
-    assert_eq!(PersistentCongestion::duration(&rtt(), ms(25)), ms(975));
+    let duration = |state: PersistentCongestion| state.duration(&rtt(), ms(25));
+    assert_eq!(duration(PersistentCongestion::new()), ms(975));
+    let mut longer = PersistentCongestion::with_threshold(5);
+    assert_eq!(duration(longer), ms(1625));
+    longer.reset();
+    assert_eq!(duration(longer), ms(1625));
 }
 
 /// RFC 9002 §7.6.2.

@@ -1,7 +1,7 @@
 use std::process::Command;
 
 use rcgen::generate_simple_self_signed;
-use rustls::crypto::aws_lc_rs::cipher_suite;
+use rustls::crypto::aws_lc_rs::{self, cipher_suite};
 
 use rustls::RootCertStore;
 

@@ -12,9 +12,7 @@ const PUBLIC_NAME: &str = "public.example";
 
 /// Returns an encoded ECHConfigList with one configuration (RFC 9849 §4).
 fn config_list(version: u16, public_name: &str) -> Vec<u8> {
-    let (key, _) = DH_KEM_X25519_HKDF_SHA256_AES_128
-        .generate_key_pair()
-        .unwrap();
+    let (key, _) = provider::hpke_grease_suite().generate_key_pair().unwrap();
     let key = &key.0[..];
     let key_len = u16::try_from(key.len()).unwrap().to_be_bytes();
     let name_len = [u8::try_from(public_name.len()).unwrap()];

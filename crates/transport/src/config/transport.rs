@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use courser_base::Rate;
 use courser_recovery::{
-    Algorithm, CongestionController, ControllerFactory, MtuSearch, TIMER_GRANULARITY,
+    Algorithm, CongestionController, ControllerFactory, LossThresholds, MAX_PACKET_THRESHOLD,
+    MtuSearch, PACKET_THRESHOLD, TIMER_GRANULARITY,
 };
 use courser_telemetry::SinkFactory;
 use courser_wire::packet::MIN_INITIAL_DATAGRAM;
@@ -42,6 +43,15 @@ pub struct TransportConfig {
     pub max_ptos: Option<u32>,
     /// Round-trip time that is assumed before the first sample. Default 333 ms (RFC 9002 §6.2.2).
     pub initial_rtt: Duration,
+    /// Packets by which a later one must be acknowledged before a packet counts as lost, 3 to 300. Default 3 (RFC
+    /// 9002 §6.1.1). It rises by itself on a path that reorders packets.
+    pub packet_threshold: u32,
+    /// Round trips after which a packet counts as lost if a later one was acknowledged, above 1 and up to 8. Default
+    /// 9/8 (RFC 9002 §6.1.2). It rises by itself on a path that reorders packets.
+    pub time_threshold: f32,
+    /// Probe timeouts without any acknowledgement after which the congestion window falls to its minimum, 1 to 100.
+    /// Default 3 (RFC 9002 §7.6.1).
+    pub persistent_congestion_threshold: u32,
     /// Initial UDP payload of full datagrams in bytes, 1200 to 65 507. Default 1200, which every
     /// QUIC path carries (RFC 9000 §14). Raise it only if the path is known.
     pub mtu: u16,
@@ -91,6 +101,9 @@ pub struct TransportConfig {
     /// when the capacity of the path has risen since the last congestion event. Otherwise they grow
     /// at the speed of RFC 9002 §7 and RFC 9438. Default on.
     pub capacity_rise: bool,
+    /// The first congestion window of a path in bytes, 2400 to 2^30. Default `None`: ten datagrams, as RFC 9002
+    /// §7.2 recommends. Custom controllers choose their own.
+    pub initial_window: Option<u64>,
     /// Creates custom controllers, which are used instead of `congestion`. Default `None`.
     pub controller_factory: Option<Arc<dyn ControllerFactory>>,
     /// Marks packets ECT(0) while the path is validated to carry ECN. Default on.
@@ -142,6 +155,9 @@ impl Default for TransportConfig {
             handshake_timeout: Duration::from_secs(10),
             max_ptos: None,
             initial_rtt: Duration::from_millis(333),
+            packet_threshold: 3,
+            time_threshold: 9.0 / 8.0,
+            persistent_congestion_threshold: 3,
             mtu: 1200,
             mtu_discovery: true,
             mtu_max: MAX_MTU,
@@ -159,6 +175,7 @@ impl Default for TransportConfig {
             datagram_send_queue: 64,
             congestion: Algorithm::Cubic,
             capacity_rise: true,
+            initial_window: None,
             controller_factory: None,
             ecn: true,
             max_ack_delay: Duration::from_millis(25),
@@ -182,7 +199,11 @@ impl TransportConfig {
         match &self.controller_factory {
             Some(factory) => CongestionController::custom(factory.make(mtu, seed)),
             None => {
-                let mut controller = CongestionController::new(self.congestion, mtu, seed);
+                let algorithm = self.congestion;
+                let mut controller = match self.initial_window {
+                    None => CongestionController::new(algorithm, mtu, seed),
+                    Some(window) => CongestionController::with_window(algorithm, mtu, seed, window),
+                };
                 if !self.capacity_rise {
                     controller.ignore_capacity_rise();
                 }
@@ -221,6 +242,8 @@ pub(crate) const SILENT_AFTER: u32 = 3;
 /// Largest limit of probe timeouts in a row. The last one is months long.
 const MAX_PTOS: u64 = 32;
 const MAX_STREAMS: u64 = 1 << 60;
+/// Largest time threshold in round trips. Probe timeouts act earlier than such a threshold.
+const MAX_TIME_THRESHOLD: f32 = 8.0;
 const MAX_WINDOW: u64 = (1 << 62) - 1;
 
 impl TransportConfig {
@@ -287,7 +310,7 @@ impl TransportConfig {
             let least = u64::from(SILENT_AFTER);
             check("max_ptos", u64::from(ptos), least, MAX_PTOS)?;
         }
-        check("initial_rtt (us)", micros(self.initial_rtt), 1, 60_000_000)?;
+        self.validate_recovery()?;
         check(
             "max_gaps_per_stream",
             self.max_gaps_per_stream as u64,
@@ -295,6 +318,31 @@ impl TransportConfig {
             1 << 20,
         )?;
         check("max_gaps", self.max_gaps as u64, 1, 1 << 20)
+    }
+
+    fn validate_recovery(&self) -> Result<(), ConfigError> {
+        check("initial_rtt (us)", micros(self.initial_rtt), 1, 60_000_000)?;
+        let packets = u64::from(self.packet_threshold);
+        let most = MAX_PACKET_THRESHOLD;
+        check("packet_threshold", packets, PACKET_THRESHOLD, most)?;
+        let threshold = self.time_threshold;
+        if threshold.is_nan() || threshold <= 1.0 || threshold > MAX_TIME_THRESHOLD {
+            return Err(ConfigError {
+                field: "time_threshold",
+                message: format!("is {threshold}, allowed is above 1 to {MAX_TIME_THRESHOLD}"),
+            });
+        }
+        let timeouts = u64::from(self.persistent_congestion_threshold);
+        check("persistent_congestion_threshold", timeouts, 1, 100)?;
+        match self.initial_window {
+            Some(window) => check("initial_window", window, 2 * 1200, 1 << 30),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the thresholds with which loss detection starts.
+    pub(crate) fn loss_thresholds(&self) -> LossThresholds {
+        LossThresholds::new(u64::from(self.packet_threshold), self.time_threshold)
     }
 
     fn validate_datagrams(&self) -> Result<(), ConfigError> {
@@ -376,6 +424,8 @@ pub(super) fn check(
 
 #[cfg(test)]
 mod tests {
+    use courser_recovery::Controller as _;
+
     use super::*;
 
     #[test]
@@ -391,6 +441,38 @@ mod tests {
         };
         let error = config.validate().expect_err("1199 is too small");
         assert_eq!(error.to_string(), "mtu: is 1199, allowed is 1200 to 65507");
+    }
+
+    #[test]
+    fn thresholds_and_windows_outside_their_ranges_are_refused() {
+        let valid = TransportConfig {
+            packet_threshold: 300,
+            time_threshold: 8.0,
+            persistent_congestion_threshold: 100,
+            initial_window: Some(50_000),
+            ..TransportConfig::default()
+        };
+        assert_eq!(valid.validate(), Ok(()));
+        assert_eq!(valid.new_controller(1200, 1).window(), 50_000);
+        let thresholds = valid.loss_thresholds();
+        assert_eq!((thresholds.packets(), thresholds.round_trips()), (300, 8.0));
+        let refused = |change: fn(&mut TransportConfig)| {
+            let mut config = valid.clone();
+            change(&mut config);
+            config.validate().expect_err("out of range").to_string()
+        };
+        assert_eq!(
+            refused(|config| config.packet_threshold = 2),
+            "packet_threshold: is 2, allowed is 3 to 300"
+        );
+        assert_eq!(
+            refused(|config| config.time_threshold = 1.0),
+            "time_threshold: is 1, allowed is above 1 to 8"
+        );
+        let nan = refused(|config| config.time_threshold = f32::NAN);
+        assert!(nan.contains("is NaN"), "{nan}");
+        refused(|config| config.persistent_congestion_threshold = 0);
+        refused(|config| config.initial_window = Some(2399));
     }
 
     #[test]

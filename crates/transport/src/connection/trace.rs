@@ -127,10 +127,11 @@ impl Trace {
         trace.state(now, None, State::Handshaking.name());
         trace.parameters(now, false, start.parameters);
         let path = recovery.path().stats();
+        let thresholds = config.loss_thresholds();
         trace.record(now, || {
             Record::RecoveryParametersSet(RecoveryParametersSet {
-                reordering_threshold: recovery::PACKET_THRESHOLD,
-                time_threshold: TIME_THRESHOLD,
+                reordering_threshold: thresholds.packets(),
+                time_threshold: thresholds.round_trips(),
                 timer_granularity: recovery::TIMER_GRANULARITY,
                 initial_rtt: config.initial_rtt,
                 max_datagram_size: path.mtu,
@@ -461,5 +462,3 @@ fn ecn_state(state: recovery::EcnState) -> EcnState {
 
 /// The `ack_delay_exponent` of a peer that does not announce one (RFC 9000 §18.2).
 const DEFAULT_EXPONENT: u64 = 3;
-/// Packets are lost after 9/8 of a round trip (RFC 9002 §6.1.2).
-const TIME_THRESHOLD: f64 = 9.0 / 8.0;

@@ -8,6 +8,7 @@ use courser_recovery::{Lost, LostPackets, SentPackets};
 
 use super::numbers::Numbers;
 use super::sent_space::SentSpace;
+use crate::config::TransportConfig;
 use crate::rng::Rng;
 
 /// The sent 1-RTT packets of one path ID.Without multipath there is one, whose packets may be sent
@@ -24,9 +25,9 @@ pub(super) struct ApplicationSpace {
 
 impl ApplicationSpace {
     /// Creates a space in which nothing was sent.
-    pub(super) fn new(ecn: bool, first_number: u64, rng: &mut Rng) -> Self {
+    pub(super) fn new(config: &TransportConfig, first_number: u64, rng: &mut Rng) -> Self {
         Self {
-            space: SentSpace::new(ecn, first_number),
+            space: SentSpace::new(config, first_number),
             numbers: Numbers::new(first_number, rng),
             lately_lost: LostPackets::new(),
             repeated: None,

@@ -118,7 +118,7 @@ impl LossRecovery {
             spaces: SentSpaces {
                 initial: None,
                 handshake: None,
-                application: ApplicationSpace::new(config.ecn, first, rng),
+                application: ApplicationSpace::new(&config, first, rng),
             },
             paths: PathTable::new(now, &config, &experience),
             first_numbers,
@@ -138,9 +138,8 @@ impl LossRecovery {
 
     /// Creates a packet number space whose keys became available.
     pub(crate) fn open_space(&mut self, id: SpaceId) {
-        let ecn = self.config.ecn;
         let first = self.first_numbers.of(id);
-        let new = || Box::new(SentSpace::new(ecn, first));
+        let new = || Box::new(SentSpace::new(&self.config, first));
         match id {
             SpaceId::Initial => {
                 self.spaces.initial.get_or_insert_with(new);

@@ -75,7 +75,9 @@ impl PathRecovery {
             delivery: DeliveryRate::new(),
             bandwidth: Bandwidth::default(),
             pacer,
-            persistent: PersistentCongestion::new(),
+            persistent: PersistentCongestion::with_threshold(
+                config.persistent_congestion_threshold,
+            ),
             bytes_in_flight: 0,
             mtu: config.mtu,
             search: config.mtu_search(),
@@ -88,7 +90,7 @@ impl PathRecovery {
     /// Frees the records of packets.
     pub(super) fn free(&mut self) {
         self.delivery = DeliveryRate::new();
-        self.persistent = PersistentCongestion::new();
+        self.persistent.reset();
         self.refused = Refused::default();
     }
 

@@ -6,6 +6,7 @@ use courser_wire::frame::Ack;
 
 use super::built::Built;
 use super::path_recovery::Flight;
+use crate::config::TransportConfig;
 use crate::error::TransportError;
 use crate::space::sent::SentFrames;
 
@@ -36,8 +37,8 @@ pub(super) struct SentSpace {
 
 impl SentSpace {
     /// Creates a space in which nothing was sent. The first packet will have `first_number`.
-    pub(super) fn new(ecn: bool, first_number: u64) -> Self {
-        let ecn = if ecn {
+    pub(super) fn new(config: &TransportConfig, first_number: u64) -> Self {
+        let ecn = if config.ecn {
             EcnValidation::new()
         } else {
             EcnValidation::disabled()
@@ -46,7 +47,7 @@ impl SentSpace {
             first_number,
             next_number: first_number,
             sent: SentPackets::starting_at(first_number),
-            loss: LossDetector::new(),
+            loss: LossDetector::with_thresholds(config.loss_thresholds()),
             ecn,
             ack_eliciting: 0,
             last_ack_eliciting: None,

@@ -77,7 +77,9 @@ fn quinn_server() -> (SocketAddr, common::Certificate) {
     std::thread::spawn(move || {
         block_on(async move {
             let chain = vec![CertificateDer::from_pem_file(cert)?];
-            let mut tls = rustls::ServerConfig::builder()
+            let mut tls = rustls::ServerConfig::builder_with_provider(courser::crypto_provider())
+                .with_safe_default_protocol_versions()
+                .expect("versions")
                 .with_no_client_auth()
                 .with_single_cert(chain, PrivateKeyDer::from_pem_file(key)?)?;
             tls.alpn_protocols = vec![b"perf".to_vec()];
@@ -144,7 +146,9 @@ fn client_measures_a_quinn_perf_server() {
 async fn quinn_client(server: &Server, cert: &str) -> Result<(quinn::Endpoint, quinn::Connection)> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(cert)?)?;
-    let mut tls = rustls::ClientConfig::builder()
+    let mut tls = rustls::ClientConfig::builder_with_provider(courser::crypto_provider())
+        .with_safe_default_protocol_versions()
+        .expect("versions")
         .with_root_certificates(roots)
         .with_no_client_auth();
     tls.alpn_protocols = vec![b"perf".to_vec()];

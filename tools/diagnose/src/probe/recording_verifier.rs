@@ -6,7 +6,7 @@ use courser_measure::{Failure, tls};
 use courser_tls::ReviewedVerifier;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::crypto::CryptoProvider;
 
 /// Verifies certificates, and records the outcome instead of aborting the handshake. Invalid handshake
 /// signatures still abort it.
@@ -19,7 +19,7 @@ pub(crate) struct RecordingVerifier {
 impl RecordingVerifier {
     /// Trusts the authorities of the system, or the certificates in a file.
     pub(crate) fn new(ca: Option<&std::path::Path>) -> Result<Self, Failure> {
-        let provider = Arc::new(aws_lc_rs::default_provider());
+        let provider = courser_tls::crypto_provider();
         let inner: Arc<dyn ServerCertVerifier> = match ca {
             Some(path) => of_file(path, provider)?,
             None => {

@@ -55,7 +55,9 @@ fn acceptor() -> (TlsAcceptor, CertificateDer<'static>) {
     let made = made.expect("a certificate");
     let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
     let certificate = made.cert.der().clone();
-    let config = ServerConfig::builder()
+    let config = ServerConfig::builder_with_provider(courser::crypto_provider())
+        .with_safe_default_protocol_versions()
+        .expect("versions")
         .with_no_client_auth()
         .with_single_cert(vec![certificate.clone()], key.into());
     let config = Arc::new(config.expect("a key that fits"));

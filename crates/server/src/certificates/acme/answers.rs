@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use courser_base::Mutex;
 use courser_quic::ConfigError;
-use courser_tls::rustls::crypto::aws_lc_rs::sign::any_ecdsa_type;
 use courser_tls::rustls::pki_types::PrivatePkcs8KeyDer;
 use courser_tls::rustls::server::{ClientHello, ResolvesServerCert};
 use courser_tls::rustls::sign::CertifiedKey;
@@ -55,7 +54,8 @@ impl Answers {
         let key = KeyPair::generate().map_err(unusable)?;
         let certificate = params.self_signed(&key).map_err(unusable)?;
         let pkcs8 = PrivatePkcs8KeyDer::from(key.serialize_der());
-        let signer = any_ecdsa_type(&pkcs8.into());
+        let provider = courser_tls::crypto_provider();
+        let signer = provider.key_provider.load_private_key(pkcs8.into());
         let signer = signer.map_err(|error| ConfigError::Identity(error.to_string()))?;
         let name = requested_name(identifier);
         // Its critical extension is unknown to verifiers, also to the one that compares certificate and key.

@@ -216,7 +216,7 @@ mod tests {
         roots.add(trusted).expect("a root");
         let options = ClientOptions::new(Trust::Roots(roots), vec![b"http/1.1".to_vec()]);
         let client = courser_tls::client_config(options).expect("a configuration");
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let provider = courser_tls::crypto_provider();
         let config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .expect("versions")
