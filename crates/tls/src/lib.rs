@@ -51,6 +51,7 @@ pub use handshake_failure::{
 };
 pub use key_log::QueuedKeyLog;
 pub use parts::{ClientParts, ServerParts};
+pub use pem::certificates as pem_certificates;
 pub use raw_key::{RawKeyVerifier, raw_key};
 pub use server::TlsServer;
 pub use trust::{
