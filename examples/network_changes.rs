@@ -8,49 +8,42 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use courser::Endpoint;
+use tokio::sync::mpsc;
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
+/// Returns a channel that receives a message after each change of addresses and routes. A thread waits for them.
 #[cfg(target_os = "linux")]
-mod events {
-    use std::os::fd::OwnedFd;
+fn changes() -> std::io::Result<mpsc::Receiver<()>> {
+    use rustix::io::Errno;
+    use rustix::net::{self, AddressFamily, RecvFlags, SocketFlags, SocketType, netlink};
 
-    use rustix::net::netlink::SocketAddrNetlink;
-    use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, bind, recv, socket_with};
-    use tokio::io::unix::AsyncFd;
+    /// `RTMGRP_IPV4_IFADDR`, `RTMGRP_IPV6_IFADDR`, `RTMGRP_IPV4_ROUTE` and `RTMGRP_IPV6_ROUTE`.
+    const GROUPS: u32 = 0x10 | 0x100 | 0x40 | 0x400;
 
-    /// The socket on which the kernel reports changes.
-    pub struct Changes(AsyncFd<OwnedFd>);
-
-    impl Changes {
-        pub fn open() -> std::io::Result<Self> {
-            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-            let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
-            bind(&socket, &SocketAddrNetlink::new(0, ADDRESSES | ROUTES))?;
-            Ok(Self(AsyncFd::new(socket)?))
-        }
-
-        /// Waits for a change. A full queue (ENOBUFS) counts as one.
-        pub async fn next(&self) -> std::io::Result<()> {
-            loop {
-                let mut ready = self.0.readable().await?;
-                let mut message = [0; 8192];
-                let read = |fd: &AsyncFd<OwnedFd>| {
-                    Ok(recv(fd.get_ref(), &mut message, RecvFlags::empty())?)
-                };
-                match ready.try_io(read) {
-                    Ok(Err(error)) if error.raw_os_error() != Some(105) => return Err(error),
-                    Ok(_) => return Ok(()),
-                    Err(_) => {}
-                }
+    let (family, flags) = (AddressFamily::NETLINK, SocketFlags::CLOEXEC);
+    let socket = net::socket_with(family, SocketType::RAW, flags, None)?;
+    net::bind(&socket, &netlink::SocketAddrNetlink::new(0, GROUPS))?;
+    let (sender, receiver) = mpsc::channel(1);
+    std::thread::spawn(move || {
+        let mut message = [0; 8192];
+        loop {
+            match net::recv(&socket, &mut message, RecvFlags::empty()) {
+                // Messages were lost, so something has changed.
+                Ok(_) | Err(Errno::NOBUFS) => {}
+                Err(_) => return,
+            }
+            if let Err(mpsc::error::TrySendError::Closed(())) = sender.try_send(()) {
+                return;
             }
         }
-    }
+    });
+    Ok(receiver)
+}
 
-    /// `RTMGRP_IPV4_IFADDR` and `RTMGRP_IPV6_IFADDR`.
-    const ADDRESSES: u32 = 0x10 | 0x100;
-    /// `RTMGRP_IPV4_ROUTE` and `RTMGRP_IPV6_ROUTE`.
-    const ROUTES: u32 = 0x40 | 0x400;
+#[cfg(not(target_os = "linux"))]
+fn changes() -> std::io::Result<mpsc::Receiver<()>> {
+    Err(std::io::ErrorKind::Unsupported.into())
 }
 
 /// Returns the address from which the system would send to `peer`, or `None` without a route. Sends nothing.
@@ -66,36 +59,28 @@ fn source_for(peer: SocketAddr) -> Option<IpAddr> {
 }
 
 /// Moves the connections of `endpoint` when the way to `peer` begins at another address.
-#[cfg(target_os = "linux")]
 async fn follow_network(endpoint: &Endpoint, peer: SocketAddr) -> Result {
-    let changes = events::Changes::open()?;
+    let mut changes = changes()?;
     let mut source = source_for(peer);
     println!("sending from {source:?}");
-    loop {
-        changes.next().await?;
+    while changes.recv().await.is_some() {
         // Addresses and routes follow each other, and a new IPv6 address is checked for a second.
         tokio::time::sleep(Duration::from_millis(200)).await;
         let present = source_for(peer);
-        if present != source && present.is_some() {
+        if present.is_some() && present != source {
             println!("sending from {present:?}");
             endpoint.network_changed();
+            source = present;
         }
-        source = present;
     }
+    Ok(())
 }
 
 #[tokio::main]
 async fn main() -> Result {
-    let peer: SocketAddr = match std::env::args().nth(1) {
-        Some(peer) => peer.parse()?,
-        None => "192.0.2.1:443".parse()?,
-    };
+    let peer = std::env::args().nth(1);
+    let peer: SocketAddr = peer.as_deref().unwrap_or("192.0.2.1:443").parse()?;
     let endpoint = Endpoint::client("0.0.0.0:0".parse()?)?;
-    #[cfg(target_os = "linux")]
-    follow_network(&endpoint, peer).await?;
-    println!(
-        "this example needs Linux: {:?} {peer}",
-        endpoint.local_addr()?
-    );
-    Ok(())
+    // A program has connections on this endpoint, and follows the network beside them.
+    follow_network(&endpoint, peer).await
 }

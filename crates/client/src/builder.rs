@@ -579,8 +579,8 @@ impl ClientBuilder {
         let resolver = self
             .resolver
             .unwrap_or_else(|| Arc::new(SystemResolver::new()));
-        let core = Core::new(self.settings, tls, resolver)?;
-        Ok(Client(Arc::new(core)))
+        let (core, alive) = Core::new(self.settings, tls, resolver)?;
+        Ok(Client(Arc::new(core), Arc::new(alive)))
     }
 }
 

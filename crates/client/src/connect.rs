@@ -438,7 +438,7 @@ impl<'a> Attempts<'a> {
             Transport::Tcp => {
                 let quic = std::mem::take(&mut self.quic);
                 let alternatives = std::mem::take(&mut self.tried_alternatives);
-                tokio::spawn(late::await_quic(
+                self.core.spawn_in_background(late::await_quic(
                     self.core.clone(),
                     self.key.clone(),
                     local,

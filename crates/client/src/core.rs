@@ -13,6 +13,7 @@ use std::time::{Duration, Instant, SystemTime};
 use courser_base::{Mutex, ScopedIp};
 use courser_quic::hooks::parse_ip;
 use http::{HeaderValue, Uri};
+use tokio::sync::watch;
 
 use super::alt_svc::{AltSvcCache, Change};
 use super::body::Body;
@@ -154,6 +155,14 @@ pub(super) struct Core {
     /// The local addresses of the latest connections: IPv4, then IPv6.
     networks: Mutex<[Option<IpAddr>; 2]>,
     has_unsaved_alternatives: AtomicBool,
+    /// Changes when the last clone of the client is dropped.
+    is_alive: watch::Receiver<()>,
+}
+
+/// Exists as long as a clone of the client.
+#[derive(Debug)]
+pub(super) struct Alive {
+    _sender: watch::Sender<()>,
 }
 
 impl Core {
@@ -161,12 +170,13 @@ impl Core {
         settings: Settings,
         tls: Tls,
         resolver: Arc<dyn Resolve>,
-    ) -> Result<Self, Error> {
+    ) -> Result<(Self, Alive), Error> {
         let alt_svc = match &settings.alt_svc_file {
             Some(path) => AltSvcCache::load(SystemTime::now(), path)?,
             None => AltSvcCache::default(),
         };
-        Ok(Self {
+        let (alive, is_alive) = watch::channel(());
+        let core = Self {
             pool: Pool::new(settings.limits),
             early_data: (settings.early_data && settings.version.may_use_quic())
                 .then(Remembered::default),
@@ -180,7 +190,21 @@ impl Core {
             udp_memory: Mutex::default(),
             networks: Mutex::default(),
             has_unsaved_alternatives: AtomicBool::new(false),
-        })
+            is_alive,
+        };
+        Ok((core, Alive { _sender: alive }))
+    }
+
+    /// Runs a future until its end, or until the last clone of the client is dropped. Otherwise, a task that holds
+    /// this state would keep its connections open and its file unsaved.
+    pub(super) fn spawn_in_background(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut is_alive = self.is_alive.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                _ = is_alive.changed() => {}
+                () = task => {}
+            }
+        });
     }
 
     /// Returns the key of the pool for connections to the origin of a URI.

@@ -35,14 +35,12 @@ pub(super) async fn exchange(
 ) -> Result<Response<Body>, Error> {
     let (mut parts, body) = request.into_parts();
     let own = parts.extensions.get::<RetryPolicy>();
-    match own.or(core.settings.retry.as_ref()).cloned() {
-        None => {
-            let outcome = once(core, &mut parts, body, Timing::new()).await;
-            outcome.map_err(|error| error.of_request(&parts.method, &parts.uri))
-        }
+    let outcome = match own.or(core.settings.retry.as_ref()).cloned() {
+        None => once(core, &mut parts, body, Timing::new()).await,
         // Boxed, so that requests without a policy reserve no memory for it.
         Some(policy) => Box::pin(retry::exchange(core, policy, &mut parts, body)).await,
-    }
+    };
+    outcome.map_err(|error| error.of_request(&parts.method, &parts.uri))
 }
 
 /// Sends a request to its origin, and repeats it at once if it was not processed.

@@ -103,7 +103,7 @@ pub use self::timing::{Attempt, EarlyRequest, Outcome, Timing, TlsSummary};
 pub use self::token_file::{FileTokenStore, TokenFileError, TokenFileReason};
 pub use self::version::{HttpVersion, TlsVersions};
 
-use self::core::Core;
+use self::core::{Alive, Core};
 use self::error::BoxError;
 use self::request_body::RequestBody;
 
@@ -112,7 +112,10 @@ use self::request_body::RequestBody;
 /// Clones share connections and learned information. When the last clone and the last response body
 /// are dropped, the connections are closed.
 #[derive(Clone, Debug)]
-pub struct Client(Arc<Core>);
+pub struct Client(
+    Arc<Core>,
+    #[expect(dead_code, reason = "only its end matters")] Arc<Alive>,
+);
 
 impl Client {
     /// Sends a GET request.

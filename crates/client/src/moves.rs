@@ -41,8 +41,9 @@ pub(super) fn begin(core: &Arc<Core>, key: &Key) {
             .with_moves(key, |moves| moves.on_ended(now, later, false));
         return;
     };
-    let (core, key) = (core.clone(), key.clone());
-    tokio::spawn(async move {
+    let (cloned, key) = (core.clone(), key.clone());
+    core.spawn_in_background(async move {
+        let core = cloned;
         let (next, has_failed) = run(&core, &key).await;
         let now = Instant::now();
         let end = |moves: &mut MoveTimes| moves.on_ended(now, next, has_failed);

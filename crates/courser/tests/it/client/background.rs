@@ -17,7 +17,7 @@ use super::{builder, text, timing, until, within};
 
 /// Starts a server whose responses have the `alt-svc` fields that `value` returns for the number of a request. `PORT`
 /// in them is the port of the server.
-async fn announcing(
+pub async fn announcing(
     protocols: Protocols,
     value: impl Fn(usize) -> Option<String> + Send + Sync + 'static,
 ) -> Server {
@@ -100,6 +100,34 @@ async fn client_that_sends_one_request_opens_one_connection() {
     drop(client);
     server.connections.closed().await;
     assert_eq!(server.connections.counts(), (0, 1));
+}
+
+/// A move in progress keeps neither connections nor the file of alternatives from their end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn moves_end_with_their_client() {
+    let hole = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let value = format!(
+        "h3=\":{}\"; ma=60",
+        hole.local_addr().expect("bound").port()
+    );
+    let server = announcing(Protocols::Tcp, move |_| Some(value.clone())).await;
+    let file = std::env::temp_dir().join(format!("courser-moves-{}", std::process::id()));
+    let client = builder(&server).alt_svc_file(&file);
+    let client = client.build().expect("a client");
+    for _ in 0..2 {
+        assert_eq!(version(&client, &server).await, Version::HTTP_2);
+    }
+    until(|| !connections_at(&hole).is_empty()).await;
+    let began = Instant::now();
+    drop(client);
+    server.connections.closed().await;
+    until(|| file.exists()).await;
+    assert!(
+        began.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        began.elapsed()
+    );
+    std::fs::remove_file(&file).expect("removed");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -242,6 +270,37 @@ async fn alternatives_elsewhere_need_a_certificate_of_the_origin() {
         let client_of_other = super::builder(&other).build().expect("a client");
         versions_until_http3(&client_of_other, &other).await;
     }
+}
+
+/// A server whose HTTP/3 on the announced port of the origin itself refuses it, because its configuration is
+/// incomplete.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn announced_http3_that_refuses_the_origin_is_avoided() {
+    let port = Arc::new(OnceLock::<u16>::new());
+    let shared = port.clone();
+    let answer = service(move |request| {
+        let value = format!("h3=\":{}\"; ma=60", shared.get().expect("started"));
+        let mut response = Response::new(full(""));
+        if request.version() == Version::HTTP_3 {
+            *response.status_mut() = http::StatusCode::MISDIRECTED_REQUEST;
+        } else {
+            let value = value.parse().expect("a value");
+            response.headers_mut().insert("alt-svc", value);
+        }
+        async move { response }
+    });
+    let server = Server::start(Protocols::Both, answer).await;
+    port.set(server.address.port()).expect("not set yet");
+    let client = builder(&server).build().expect("a client");
+    let (mut retries, began) = (0, Instant::now());
+    while began.elapsed() < Duration::from_secs(1) {
+        let response = within(client.get(&server.url("/"))).await;
+        let response = response.expect("answered");
+        assert_eq!(response.status(), http::StatusCode::OK);
+        retries += timing(&response).retries;
+    }
+    assert_eq!(retries, 1);
+    assert_eq!(server.connections.counts().0, 1);
 }
 
 /// A server that serves HTTP/3 for another origin only. Requests return to HTTP/2, and HTTP/3 is not tried again.

@@ -54,7 +54,7 @@ async fn requests_are_repeated_with_their_content_over_all_versions() {
         let (server, count) = failing(Protocols::Both, 2, status, None).await;
         let client = builder(&server).version(version).retry(policy());
         let client = client.build().expect("a client");
-        let request = Request::put(server.url("/")).body(Full::from("content"));
+        let request = Request::put(server.url("/")).body(Full::<bytes::Bytes>::from("content"));
         let response = within(client.send(request.expect("a request"))).await;
         let response = response.expect("answered");
         assert_eq!(response.status(), StatusCode::OK, "{version:?}");
