@@ -14,6 +14,19 @@ use self::parse::Announcement;
 use super::error::{Error, ErrorKind};
 use super::origin::Origin;
 
+/// What an announcement changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Change {
+    /// No alternatives before and since, or the announcement was malformed.
+    Nothing,
+    /// The same alternatives as before.
+    Renewed,
+    /// Other alternatives than before.
+    Announced,
+    /// Alternatives that were known before, and none since.
+    Withdrawn,
+}
+
 /// The alternatives that origins have announced. The number of origins is limited: the one whose alternatives
 /// expire first is removed.
 #[derive(Debug, Default)]
@@ -22,25 +35,22 @@ pub(super) struct AltSvcCache {
 }
 
 impl AltSvcCache {
-    /// Processes the values of the `alt-svc` fields of a response, which replace all previous ones.
-    /// Malformed values change nothing.
+    /// Processes the values of the `alt-svc` fields of a response, or of an ALTSVC frame, which replace all
+    /// previous ones. Malformed values change nothing.
     pub(super) fn on_announced<'a>(
         &mut self,
         now: SystemTime,
         origin: &Origin,
         values: impl Iterator<Item = &'a str>,
-    ) {
+    ) -> Change {
         // Responses to http:// URLs are not authenticated (RFC 7838 §2.1).
         if !origin.is_secure() {
-            return;
+            return Change::Nothing;
         }
         let mut announced: Option<Vec<Alternative>> = None;
         for value in values {
             match parse::parse(value) {
-                Some(Announcement::Clear) => {
-                    self.origins.remove(origin);
-                    return;
-                }
+                Some(Announcement::Clear) => return self.on_withdrawn(origin),
                 Some(Announcement::Services(services)) => {
                     let known = announced.get_or_insert_default();
                     for service in services {
@@ -62,9 +72,29 @@ impl AltSvcCache {
             }
         }
         match announced {
-            Some(known) if known.is_empty() => drop(self.origins.remove(origin)),
-            Some(known) => self.insert(now, origin, known),
-            None => {}
+            Some(known) if known.is_empty() => self.on_withdrawn(origin),
+            Some(known) => {
+                let is_known = self.origins.get(origin).is_some_and(|before| {
+                    let mut pairs = before.iter().zip(&known);
+                    before.len() == known.len()
+                        && pairs.all(|(before, known)| {
+                            before.expires > now && before.is_same_server(known)
+                        })
+                });
+                self.insert(now, origin, known);
+                match is_known {
+                    true => Change::Renewed,
+                    false => Change::Announced,
+                }
+            }
+            None => Change::Nothing,
+        }
+    }
+
+    fn on_withdrawn(&mut self, origin: &Origin) -> Change {
+        match self.origins.remove(origin) {
+            Some(_) => Change::Withdrawn,
+            None => Change::Nothing,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Settings of a client.
 
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +22,7 @@ use super::pool::Limits;
 use super::proxy::{Proxies, Proxy};
 use super::race;
 use super::resolve::{Resolve, SystemResolver};
+use super::retry::RetryPolicy;
 use super::tls::{Tls, TlsSettings, Trust};
 use super::version::{HttpVersion, TlsVersions};
 
@@ -81,6 +82,8 @@ impl Default for ClientBuilder {
             attempt_delay: race::DEFAULT_DELAY,
             redirects: MAX_REDIRECTS,
             retries: MAX_RETRIES,
+            retry: None,
+            moves_in_background: true,
             expect_wait: expectation::WAIT,
             expects_above: None,
             decompresses: true,
@@ -119,6 +122,14 @@ impl ClientBuilder {
         self
     }
 
+    /// Opens a QUIC connection in the background if HTTP/3 is announced while TCP serves the origin, with the second
+    /// request to it, and uses it for requests as soon as it is connected. On by default. If it is off, QUIC is used
+    /// when the next connection is opened.
+    pub fn background_http3(mut self, is_on: bool) -> Self {
+        self.settings.moves_in_background = is_on;
+        self
+    }
+
     /// Sets the time limit for connecting, including name lookup and handshakes. Default 30 s.
     pub fn connect_timeout(mut self, limit: Duration) -> Self {
         self.settings.connect_timeout = limit;
@@ -154,6 +165,12 @@ impl ClientBuilder {
     /// first one ends. With 0, each request is sent once. Default 3 (RFC 9110 §9.2.2).
     pub fn retries(mut self, limit: u32) -> Self {
         self.settings.retries = limit;
+        self
+    }
+
+    /// Repeats requests after failures that may pass, with delays. Off by default.
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.settings.retry = Some(policy);
         self
     }
 
@@ -243,6 +260,50 @@ impl ClientBuilder {
             trust => trust,
         };
         self
+    }
+
+    /// Trusts servers whose certificates chain to one of the certificates in a PEM text, such as the bundle of a
+    /// company. Keys and other blocks in it are ignored.
+    ///
+    /// ```no_run
+    /// # mod courser { pub use courser_quic::*; pub use courser_client::{self as client, Client}; }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let pem = std::fs::read("company.pem")?;
+    /// let client = courser::Client::builder().root_pem(&pem)?.build()?;
+    /// # drop(client);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] if the text has no certificate, or one that cannot be read.
+    pub fn root_pem(self, pem: &[u8]) -> Result<Self, Error> {
+        self.root_pem_of(pem, "the PEM text")
+    }
+
+    /// Trusts servers like [`root_pem`](Self::root_pem), with the text of a file.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] if the file cannot be read, has no certificate, or one that cannot be read.
+    pub fn root_pem_file(self, path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let pem = std::fs::read(path).map_err(|error| {
+            let text = format!(
+                "cannot read the root certificates {}: {error}",
+                path.display()
+            );
+            Error::new(ErrorKind::Config, text)
+        })?;
+        self.root_pem_of(&pem, &path.display().to_string())
+    }
+
+    fn root_pem_of(mut self, pem: &[u8], place: &str) -> Result<Self, Error> {
+        let certificates = courser_tls::pem_certificates(pem);
+        let certificates = certificates
+            .map_err(|error| Error::new(ErrorKind::Config, format!("{place}: {error}")))?;
+        for certificate in certificates {
+            self = self.root(certificate);
+        }
+        Ok(self)
     }
 
     /// Replaces the verification of server certificates with a custom verifier.
@@ -485,11 +546,7 @@ impl ClientBuilder {
     /// [`ErrorKind::Config`] if the system's certificates cannot be loaded, if certificate and key do not match,
     /// or if a file or setting cannot be used; [`ErrorKind::Unsupported`] for an unsupported kind of proxy.
     pub fn build(mut self) -> Result<Client, Error> {
-        self.settings.proxies = match &self.settings.proxy {
-            Proxy::Environment => Some(Proxies::of_environment(|name| std::env::var(name).ok())),
-            Proxy::Direct => None,
-            Proxy::Url { url, except } => Some(Proxies::of_url(url, except)?),
-        };
+        self.settings.proxies = Proxies::of(&self.settings.proxy)?;
         if self.settings.interface.is_some() && !cfg!(target_os = "linux") {
             let text = "connections can be bound to an interface on Linux only: use an address";
             return Err(Error::new(ErrorKind::Config, text));
@@ -522,8 +579,8 @@ impl ClientBuilder {
         let resolver = self
             .resolver
             .unwrap_or_else(|| Arc::new(SystemResolver::new()));
-        let core = Core::new(self.settings, tls, resolver)?;
-        Ok(Client(Arc::new(core)))
+        let (core, alive) = Core::new(self.settings, tls, resolver)?;
+        Ok(Client(Arc::new(core), Arc::new(alive)))
     }
 }
 

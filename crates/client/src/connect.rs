@@ -1,6 +1,7 @@
 //! New connections to an origin: name lookup, the race of attempts, and pooling of the winner.
 
 mod addresses;
+mod beside;
 mod interim_frames;
 mod late;
 mod quic;
@@ -16,7 +17,8 @@ use courser_base::{ScopedIp, with_port};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use self::addresses::{At, ServerAddresses};
+use self::addresses::{At, ServerAddresses, Source};
+pub(super) use self::beside::{Move, connect_over_quic};
 use self::late::Attempted;
 use self::quic::Doubt;
 use super::core::Core;
@@ -40,10 +42,16 @@ pub(super) async fn connect(
         Ok(result) => result,
         Err(_) => Err(Error::new(
             ErrorKind::Timeout,
-            format!(
-                "no connection to {} within {limit:?}",
-                key.origin.authority()
-            ),
+            match &key.proxy {
+                Some(proxy) => format!(
+                    "no connection to {} through the proxy {proxy} within {limit:?}",
+                    key.origin.authority()
+                ),
+                None => format!(
+                    "no connection to {} within {limit:?}",
+                    key.origin.authority()
+                ),
+            },
         )
         .unprocessed(true)),
     };
@@ -58,24 +66,23 @@ async fn run(core: &Arc<Core>, key: &Key, timing: &mut Timing) -> Result<Establi
         return tcp::attempt_unix(core, key, path).await;
     }
     let (host, port) = match &key.proxy {
-        Some(proxy) => {
-            core.settings.expect_usable(proxy)?;
-            tcp::proxy_address(proxy)?
-        }
+        Some(proxy) => tcp::proxy_address(&proxy.uri)?,
         None => core.settings.destination(&key.origin),
     };
     let mut searches = JoinSet::new();
     if key.proxy.is_none() && core.may_use_quic(&key.origin) {
         addresses::begin(core, &key.origin, (&host, port), &mut searches);
     }
-    let addresses = core.lookup(&host, port).await.map_err(|error| {
-        let is_proxy = key.proxy.is_some() && error.kind() == ErrorKind::Resolve;
-        if is_proxy {
-            Error::new(ErrorKind::ResolveProxy, format!("proxy: {error}"))
-        } else {
-            error
-        }
-    })?;
+    let addresses = core
+        .lookup(&host, port)
+        .await
+        .map_err(|error| match &key.proxy {
+            Some(proxy) if error.kind() == ErrorKind::Resolve => {
+                let text = format!("the proxy {proxy} is not reachable: {error}");
+                Error::new(ErrorKind::ResolveProxy, text)
+            }
+            _ => error,
+        })?;
     timing.name_lookup = Some(timing.elapsed());
     let mut attempts = Attempts::new(core, key, addresses);
     if attempts.is_quic_worth_trying() {
@@ -114,6 +121,10 @@ struct Attempts<'a> {
     is_beside_silent: bool,
     /// The `host:port` of the alternatives to which addresses belong.
     alternatives: HashMap<SocketAddr, Box<str>>,
+    /// Addresses of QUIC that are known from elsewhere than announcements.
+    unannounced: Vec<SocketAddr>,
+    /// The end of the earliest period in which an alternative is not tried.
+    avoided_until: Option<Instant>,
     quic: JoinSet<Attempted>,
     tcp: JoinSet<Attempted>,
     /// QUIC attempts that are unlikely to succeed. They continue, but the race no longer waits for them.
@@ -153,10 +164,20 @@ impl<'a> Attempts<'a> {
         if is_beside_silent {
             race = race.without_head_start();
         }
-        let is_direct = key.proxy.is_none();
         if core.settings.version.may_use_tcp() {
             race.add(Transport::Tcp, &addresses);
         }
+        Self::of(core, key, addresses, race, is_beside_silent)
+    }
+
+    /// Creates a race with QUIC to the origin itself, if that is known or assumed to work.
+    fn of(
+        core: &'a Arc<Core>,
+        key: &'a Key,
+        addresses: Vec<SocketAddr>,
+        race: Race,
+        is_beside_silent: bool,
+    ) -> Self {
         let local = core
             .settings
             .local_address
@@ -174,6 +195,8 @@ impl<'a> Attempts<'a> {
             race,
             is_beside_silent,
             alternatives: HashMap::new(),
+            unannounced: Vec::new(),
+            avoided_until: None,
             quic: JoinSet::new(),
             tcp: JoinSet::new(),
             doubts: Doubts::new(),
@@ -183,9 +206,10 @@ impl<'a> Attempts<'a> {
             quic_failures: 0,
             quic_attempts: 0,
         };
-        let is_first = is_direct && key.origin.is_secure() && assumes_http3;
+        let is_first = key.proxy.is_none() && key.origin.is_secure() && assumes_http3;
         if is_first && attempts.is_quic_worth_trying() {
             let addresses = attempts.addresses.clone();
+            attempts.unannounced.extend(&addresses);
             attempts.race.add(Transport::Quic, &addresses);
         }
         attempts
@@ -204,12 +228,17 @@ impl<'a> Attempts<'a> {
     }
 
     /// Returns true unless earlier connections to the alternative from this network failed.
-    fn is_worth_trying(&self, alternative: &str) -> bool {
-        let is_broken = |local| {
-            let (memory, now) = (self.core.udp_memory(), Instant::now());
-            !memory.is_alternative_worth_trying(now, local, (&self.key.origin, alternative))
-        };
-        !self.core.settings.version.may_use_tcp() || !self.local.is_some_and(is_broken)
+    fn is_worth_trying(&mut self, alternative: &str) -> bool {
+        let Some(local) = self.local else { return true };
+        if !self.core.settings.version.may_use_tcp() {
+            return true;
+        }
+        let (memory, now) = (self.core.udp_memory(), Instant::now());
+        let until = memory.alternative_avoided_until(now, local, (&self.key.origin, alternative));
+        let known = self.avoided_until;
+        self.avoided_until = until.map(|until| known.map_or(until, |known| known.min(until)));
+        self.avoided_until = self.avoided_until.or(known);
+        until.is_none()
     }
 
     /// Waits briefly for HTTPS records and alternatives, so that QUIC can start before TCP.
@@ -242,12 +271,15 @@ impl<'a> Attempts<'a> {
                 let named = addresses.iter().map(|address| (*address, name.clone()));
                 self.alternatives.extend(named);
             }
+            if place.source == Source::Record {
+                self.unannounced.extend(&addresses);
+            }
             self.race.add(Transport::Quic, &addresses);
         }
     }
 
     async fn run(
-        mut self,
+        &mut self,
         searches: &mut JoinSet<Vec<ServerAddresses>>,
         timing: &mut Timing,
     ) -> Result<Established, Error> {
@@ -256,7 +288,7 @@ impl<'a> Attempts<'a> {
                 self.begin(candidate, timing);
             }
             if self.race.is_lost() && searches.is_empty() {
-                return Err(self.failure.unwrap_or_else(|| {
+                return Err(self.failure.take().unwrap_or_else(|| {
                     let text = format!("{} has no usable address", self.key.origin.authority());
                     Error::new(ErrorKind::Connect, text)
                 }));
@@ -286,6 +318,9 @@ impl<'a> Attempts<'a> {
                     let attempt = &mut timing.attempts[index];
                     attempt.ended = Some(timing.began.elapsed());
                     attempt.outcome = Outcome::Won;
+                    if transport == Transport::Tcp {
+                        self.expect_move(searches);
+                    }
                     self.on_won(transport, &established);
                     return Ok(established);
                 }
@@ -293,6 +328,26 @@ impl<'a> Attempts<'a> {
                 Err(_) if self.doubts.reported.contains(&index) => {}
                 Err(error) => self.on_failed(index, transport, error, timing),
             }
+        }
+    }
+
+    /// Lets requests move to QUIC later, if TCP has won although there may be a server of HTTP/3.
+    fn expect_move(&self, searches: &JoinSet<Vec<ServerAddresses>>) {
+        if !self.core.may_move(self.key) {
+            return;
+        }
+        let now = Instant::now();
+        let is_avoided = !self.is_quic_worth_trying() || self.avoided_until.is_some();
+        let at = if self.quic_attempts > 0 {
+            // Attempts in progress may still connect.
+            Some(now + late::PATIENCE)
+        } else {
+            (is_avoided || !searches.is_empty()).then_some(now)
+        };
+        if let Some(at) = at {
+            self.core
+                .pool
+                .with_moves(self.key, |moves| moves.expect(at));
         }
     }
 
@@ -315,11 +370,12 @@ impl<'a> Attempts<'a> {
                 // A connection with early data would win the race before the server has answered.
                 let may_be_early = !self.is_beside_silent;
                 let doubt = Doubt::new(index, self.doubts.sender.clone());
+                let is_announced = !self.unannounced.contains(&address);
                 self.quic.spawn(async move {
                     let place = (address, alternative);
                     let origin = &key.origin;
                     let attempted = quic::attempt(&core, origin, place, may_be_early, doubt).await;
-                    (index, attempted)
+                    (index, attempted.map(|quic| quic.announced(is_announced)))
                 });
             }
             Transport::Tcp => {
@@ -382,7 +438,7 @@ impl<'a> Attempts<'a> {
             Transport::Tcp => {
                 let quic = std::mem::take(&mut self.quic);
                 let alternatives = std::mem::take(&mut self.tried_alternatives);
-                tokio::spawn(late::await_quic(
+                self.core.spawn_in_background(late::await_quic(
                     self.core.clone(),
                     self.key.clone(),
                     local,
@@ -394,7 +450,7 @@ impl<'a> Attempts<'a> {
 }
 
 /// Returns the local address that the system would use, which identifies the network.
-fn local_address_for(peer: SocketAddr) -> Option<IpAddr> {
+pub(super) fn local_address_for(peer: SocketAddr) -> Option<IpAddr> {
     let any: SocketAddr = if peer.is_ipv4() {
         ([0, 0, 0, 0], 0).into()
     } else {

@@ -8,23 +8,27 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, MutexGuard};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use courser_base::{Mutex, ScopedIp};
 use courser_quic::hooks::parse_ip;
 use http::{HeaderValue, Uri};
+use tokio::sync::watch;
 
-use super::alt_svc::AltSvcCache;
+use super::alt_svc::{AltSvcCache, Change};
+use super::body::Body;
 use super::early_data::Remembered;
 use super::endpoints::Endpoints;
 use super::error::{Error, ErrorKind};
 use super::family::Family;
 use super::link::Facts;
+use super::moves::Moves;
 use super::origin::Origin;
 use super::pool::{Key, Limits, Pool};
 use super::proxy::{Proxies, Proxy};
 use super::received;
 use super::resolve::Resolve;
+use super::retry::{Budgets, RetryPolicy};
 use super::tls::Tls;
 use super::udp_memory::UdpMemory;
 use super::version::HttpVersion;
@@ -38,6 +42,9 @@ pub(super) struct Settings {
     pub(super) attempt_delay: Duration,
     pub(super) redirects: usize,
     pub(super) retries: u32,
+    pub(super) retry: Option<RetryPolicy>,
+    /// True if requests over TCP begin to use QUIC when it was announced.
+    pub(super) moves_in_background: bool,
     /// The time to wait for 100 (Continue).
     pub(super) expect_wait: Duration,
     /// The largest content that is sent over HTTP/1.1 without an expectation. `None` to add no expectation.
@@ -130,33 +137,6 @@ impl Settings {
             is_of_family && local.is_none_or(|local| local.ip().is_ipv6() == address.is_ipv6())
         })
     }
-
-    /// Returns the credentials in the URL of the proxy for an origin.
-    pub(super) fn proxy_authorization(&self, origin: &Origin) -> Option<HeaderValue> {
-        let uri = origin.to_string().parse().ok()?;
-        let intercept = self.proxies.as_ref()?.intercept(&uri)?;
-        intercept.basic_auth().cloned()
-    }
-
-    /// Returns the user and password in the URL of the SOCKS proxy for an origin.
-    pub(super) fn socks_credentials(&self, origin: &Origin) -> Option<(String, String)> {
-        let uri = origin.to_string().parse().ok()?;
-        let intercept = self.proxies.as_ref()?.intercept(&uri)?;
-        let (user, password) = intercept.raw_auth()?;
-        Some((user.to_owned(), password.to_owned()))
-    }
-
-    /// Returns an error if the proxy of a [`Key`] cannot be used.
-    pub(super) fn expect_usable(&self, proxy: &Uri) -> Result<(), Error> {
-        let proxies = self.proxies.as_ref();
-        proxies.map_or(Ok(()), |proxies| proxies.expect_usable(proxy))
-    }
-
-    fn proxy_for(&self, origin: &Origin) -> Option<Uri> {
-        let uri = origin.to_string().parse().ok()?;
-        let intercept = self.proxies.as_ref()?.intercept(&uri)?;
-        Some(intercept.uri().clone())
-    }
 }
 
 /// The shared state; see the [module](self).
@@ -166,6 +146,8 @@ pub(super) struct Core {
     pub(super) resolver: Arc<dyn Resolve>,
     pub(super) pool: Arc<Pool>,
     pub(super) quic: Endpoints,
+    pub(super) moves: Moves,
+    pub(super) budgets: Budgets,
     /// The remembered settings of servers, or `None` if early data is off.
     pub(super) early_data: Option<Remembered>,
     alt_svc: Mutex<AltSvcCache>,
@@ -173,6 +155,14 @@ pub(super) struct Core {
     /// The local addresses of the latest connections: IPv4, then IPv6.
     networks: Mutex<[Option<IpAddr>; 2]>,
     has_unsaved_alternatives: AtomicBool,
+    /// Changes when the last clone of the client is dropped.
+    is_alive: watch::Receiver<()>,
+}
+
+/// Exists as long as a clone of the client.
+#[derive(Debug)]
+pub(super) struct Alive {
+    _sender: watch::Sender<()>,
 }
 
 impl Core {
@@ -180,16 +170,19 @@ impl Core {
         settings: Settings,
         tls: Tls,
         resolver: Arc<dyn Resolve>,
-    ) -> Result<Self, Error> {
+    ) -> Result<(Self, Alive), Error> {
         let alt_svc = match &settings.alt_svc_file {
             Some(path) => AltSvcCache::load(SystemTime::now(), path)?,
             None => AltSvcCache::default(),
         };
-        Ok(Self {
+        let (alive, is_alive) = watch::channel(());
+        let core = Self {
             pool: Pool::new(settings.limits),
             early_data: (settings.early_data && settings.version.may_use_quic())
                 .then(Remembered::default),
             quic: Endpoints::new(settings.greases_quic_bit),
+            moves: Moves::default(),
+            budgets: Budgets::default(),
             settings,
             tls,
             resolver,
@@ -197,15 +190,34 @@ impl Core {
             udp_memory: Mutex::default(),
             networks: Mutex::default(),
             has_unsaved_alternatives: AtomicBool::new(false),
-        })
+            is_alive,
+        };
+        Ok((core, Alive { _sender: alive }))
     }
 
-    /// Returns the key of the pool for connections to an origin.
-    pub(super) fn key(&self, origin: &Origin) -> Key {
-        Key {
+    /// Runs a future until its end, or until the last clone of the client is dropped. Otherwise, a task that holds
+    /// this state would keep its connections open and its file unsaved.
+    pub(super) fn spawn_in_background(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut is_alive = self.is_alive.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                _ = is_alive.changed() => {}
+                () = task => {}
+            }
+        });
+    }
+
+    /// Returns the key of the pool for connections to the origin of a URI.
+    ///
+    /// # Errors
+    /// Returns an error if the proxy for it cannot be used.
+    pub(super) fn key(&self, origin: &Origin, uri: &Uri) -> Result<Key, Error> {
+        let proxies = self.settings.proxies.as_ref();
+        let proxy = proxies.map_or(Ok(None), |proxies| proxies.choose(origin, uri))?;
+        Ok(Key {
             origin: origin.clone(),
-            proxy: self.settings.proxy_for(origin),
-        }
+            proxy,
+        })
     }
 
     /// Makes the next connection to a server start without early data, and therefore with a race. Other tickets
@@ -287,8 +299,9 @@ impl Core {
         self.udp_memory.lock()
     }
 
-    /// Processes the `alt-svc` fields of a response.
-    pub(super) fn on_response(&self, origin: &Origin, headers: &http::HeaderMap) {
+    /// Processes the `alt-svc` fields of a response to a request of `key`.
+    pub(super) fn on_response(&self, key: &Key, response: &http::Response<Body>) {
+        let headers = response.headers();
         if !headers.contains_key(http::header::ALT_SVC) {
             return;
         }
@@ -298,8 +311,56 @@ impl Core {
         let age = Duration::from_secs(received::age(headers).min(MAX_AGE));
         let generated = SystemTime::now().checked_sub(age);
         let generated = generated.unwrap_or(SystemTime::UNIX_EPOCH);
-        self.alt_svc().on_announced(generated, origin, values);
-        self.has_unsaved_alternatives.store(true, Ordering::Relaxed);
+        let change = self.on_announced(key, generated, values);
+        // The pool may have forgotten the origin while its only connections were in use.
+        let may_be_forgotten = response.version() <= http::Version::HTTP_11;
+        if may_be_forgotten && change == Change::Renewed && self.may_move(key) {
+            let now = Instant::now();
+            self.pool.with_moves(key, |moves| {
+                if !moves.is_expected() {
+                    moves.expect(now);
+                }
+            });
+        }
+    }
+
+    /// Processes the value of an ALTSVC frame for the origin of `key` (RFC 7838 §4).
+    pub(super) fn on_alt_svc_frame(&self, key: &Key, value: &str) {
+        self.on_announced(key, SystemTime::now(), std::iter::once(value));
+    }
+
+    fn on_announced<'a>(
+        &self,
+        key: &Key,
+        generated: SystemTime,
+        values: impl Iterator<Item = &'a str>,
+    ) -> Change {
+        let change = self.alt_svc().on_announced(generated, &key.origin, values);
+        match change {
+            Change::Announced if self.may_move(key) => {
+                let now = Instant::now();
+                self.pool.with_moves(key, |moves| moves.on_announced(now));
+            }
+            Change::Withdrawn => self.pool.withdraw(key),
+            Change::Nothing | Change::Renewed | Change::Announced => {}
+        }
+        if change != Change::Nothing {
+            self.has_unsaved_alternatives.store(true, Ordering::Relaxed);
+        }
+        change
+    }
+
+    /// Returns true if requests of `key` may move to QUIC in the background.
+    pub(super) fn may_move(&self, key: &Key) -> bool {
+        let settings = &self.settings;
+        let is_possible = settings.moves_in_background && settings.version.may_use_tcp();
+        is_possible && key.proxy.is_none() && self.may_use_quic(&key.origin)
+    }
+
+    /// Returns true if the origin has announced HTTP/3 and has not withdrawn that.
+    pub(super) fn announces_http3(&self, origin: &Origin) -> bool {
+        let known = self.alt_svc().alternatives(SystemTime::now(), origin);
+        !known.is_empty()
     }
 
     /// Records the local address of a connection. A change indicates another network.
@@ -320,6 +381,7 @@ impl Core {
     pub(super) fn on_network_changed(&self) {
         self.alt_svc().on_network_changed();
         self.udp_memory().on_network_changed();
+        self.pool.on_network_changed(Instant::now());
     }
 
     /// Records that a QUIC connection received a response after its path was silent.

@@ -6,9 +6,11 @@ use std::io;
 
 use courser_http3_tokio as h3;
 use courser_quic::{ConnectionError, HandshakeFailure, HandshakeOffer};
+use http::{Method, Uri};
 
 use super::header_limits::{MAX_HEADER_SIZE, MAX_HEADERS};
 use super::pinned;
+use super::proxy::Via;
 use super::timing::Timing;
 
 /// The type of source errors and of body errors.
@@ -30,6 +32,12 @@ struct Parts {
     is_unprocessed: bool,
     /// True if a reused connection was closed, perhaps because it had been idle for too long.
     is_stale: bool,
+    /// True if TLS failed after the handshake, when the connection was in use.
+    is_late: bool,
+    /// True if the method of the request is idempotent.
+    is_idempotent: bool,
+    /// The URL of the request without credentials.
+    url: Option<Box<str>>,
 }
 
 /// The kind of a failed request.
@@ -98,6 +106,9 @@ impl Error {
             handshake: None,
             is_unprocessed: false,
             is_stale: false,
+            is_late: false,
+            is_idempotent: false,
+            url: None,
         }))
     }
 
@@ -126,6 +137,21 @@ impl Error {
         self
     }
 
+    /// Adds the proxy on the way to which the connection failed.
+    pub(super) fn through(mut self, proxy: &Via) -> Self {
+        self.0.text = format!("the proxy {proxy} is not reachable: {}", self.0.text);
+        self
+    }
+
+    /// Adds the request that failed.
+    pub(super) fn of_request(mut self, method: &Method, url: &Uri) -> Self {
+        self.0.is_idempotent = method.is_idempotent();
+        if self.0.url.is_none() {
+            self.0.url = Some(without_credentials(url).into());
+        }
+        self
+    }
+
     /// Returns the kind of the failure.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
@@ -139,18 +165,20 @@ impl Error {
     /// Returns true if no connection was opened, so that nothing was sent.
     pub fn is_connect(&self) -> bool {
         use ErrorKind as Kind;
-        matches!(
-            self.kind(),
+        match self.kind() {
             Kind::Resolve
-                | Kind::ResolveProxy
-                | Kind::Connect
-                | Kind::Bind
-                | Kind::ConnectQuic
-                | Kind::Proxy
-                | Kind::Socks
-                | Kind::Tls
-                | Kind::Certificate
-        ) || (self.is_timeout() && self.0.is_unprocessed)
+            | Kind::ResolveProxy
+            | Kind::Connect
+            | Kind::Bind
+            | Kind::ConnectQuic
+            | Kind::Proxy
+            | Kind::Socks
+            | Kind::Certificate => true,
+            // A server with TLS 1.3 reports some failures after the handshake.
+            Kind::Tls => !self.0.is_late,
+            Kind::Timeout => self.0.is_unprocessed,
+            _ => false,
+        }
     }
 
     /// Returns true if the host or the proxy has no address.
@@ -158,7 +186,8 @@ impl Error {
         matches!(self.kind(), ErrorKind::Resolve | ErrorKind::ResolveProxy)
     }
 
-    /// Returns true if TLS failed, including because of the certificate.
+    /// Returns true if TLS failed, including because of the certificate. That is also true if the server refused
+    /// the client after the handshake, as servers with TLS 1.3 do that require a client certificate.
     pub fn is_tls(&self) -> bool {
         matches!(self.kind(), ErrorKind::Tls | ErrorKind::Certificate)
     }
@@ -185,6 +214,46 @@ impl Error {
     /// Returns true if the request was certainly not processed, so that it can be repeated.
     pub fn is_unprocessed(&self) -> bool {
         self.0.is_unprocessed || self.is_connect()
+    }
+
+    /// Returns true if the request can be sent again without the risk that it is processed twice, and may succeed
+    /// then:
+    ///
+    /// - if it was not processed, whatever its method: the name was not resolved, nothing listens, the connection
+    ///   timed out, the server refused the stream (REFUSED_STREAM, H3_REQUEST_REJECTED) or was going away (GOAWAY),
+    /// - if its method is idempotent (RFC 9110 §9.2.2: GET, HEAD, OPTIONS, TRACE, PUT, DELETE), and the connection
+    ///   was lost or a timeout expired while it was sent or the response was received.
+    ///
+    /// It is false if the failure will remain: for an invalid URL or setting, for TLS and certificates, and for a
+    /// violation of HTTP. Errors of response bodies are never retryable, because the caller has received a part.
+    /// The client has repeated the request already if that promised success at once; wait before you do it, or set
+    /// a [`RetryPolicy`](super::RetryPolicy).
+    pub fn is_retryable(&self) -> bool {
+        use ErrorKind as Kind;
+        let is_lasting = self.is_user() || self.is_tls() || self.is_redirect();
+        match self.kind() {
+            _ if is_lasting => false,
+            Kind::Resolve | Kind::ResolveProxy | Kind::Connect | Kind::ConnectQuic => true,
+            Kind::Bind | Kind::Proxy | Kind::Socks | Kind::NotHttp | Kind::Protocol => false,
+            _ if self.0.is_unprocessed => true,
+            Kind::Timeout | Kind::Empty | Kind::Receive => self.0.is_idempotent,
+            _ => self.0.is_idempotent && self.0.is_stale && !self.is_violation(),
+        }
+    }
+
+    /// Returns the reason why the QUIC connection is over, if that is the cause.
+    pub fn connection_error(&self) -> Option<&ConnectionError> {
+        let source = self.source()?;
+        sources(source).find_map(|cause| {
+            let of_h3 = cause.downcast_ref().and_then(h3::Error::connection_error);
+            of_h3.or_else(|| cause.downcast_ref())
+        })
+    }
+
+    /// Returns the URL of the request, or of the redirect that was followed last, without user name, password and
+    /// fragment. `None` for errors of response bodies and of building a client.
+    pub fn url(&self) -> Option<&str> {
+        self.0.url.as_deref()
     }
 
     /// Returns true if the public key of the server is none of the pinned ones
@@ -222,23 +291,21 @@ impl Error {
         host: &str,
         offer: &HandshakeOffer,
     ) -> Self {
-        if error.is_timeout() {
+        let failed = if error.is_timeout() {
             let text = format!(
                 "no answer from udp {place}: there is no HTTP/3 server, or a firewall drops UDP"
             );
-            return Self::new(ErrorKind::ConnectQuic, text);
-        }
-        if error.is_protocol_mismatch() {
+            Self::new(ErrorKind::ConnectQuic, text)
+        } else if error.is_protocol_mismatch() {
             let text = format!("udp {place} does not speak HTTP/3 (ALPN h3)");
-            return Self::new(ErrorKind::ConnectQuic, text);
-        }
-        match HandshakeFailure::of_quic(error, place, host, offer) {
-            Some(failure) => Self::of_handshake(failure),
-            None => {
-                let text = format!("no QUIC connection to {place}: {error}");
-                Self::new(ErrorKind::ConnectQuic, text)
-            }
-        }
+            Self::new(ErrorKind::ConnectQuic, text)
+        } else if let Some(failure) = HandshakeFailure::of_quic(error, place, host, offer) {
+            Self::of_handshake(failure)
+        } else {
+            let text = format!("no QUIC connection to {place}: {error}");
+            Self::new(ErrorKind::ConnectQuic, text)
+        };
+        failed.with_source(error.clone())
     }
 
     /// Creates the error of a failed TLS handshake over TCP.
@@ -259,9 +326,11 @@ impl Error {
     }
 
     /// Creates an error from an alert that the server sent after the handshake, if there was one.
-    fn of_late_alert(kind: ErrorKind, error: &(dyn StdError + 'static)) -> Option<Self> {
+    fn of_late_alert(error: &(dyn StdError + 'static)) -> Option<Self> {
         let failure = HandshakeFailure::after_handshake(error, "the connection broke")?;
-        Some(Self::new(kind, failure.to_string()).with_handshake(failure))
+        let mut late = Self::new(ErrorKind::Tls, failure.to_string()).with_handshake(failure);
+        late.0.is_late = true;
+        Some(late)
     }
 
     /// Creates the error of a failed request over HTTP/3.
@@ -274,7 +343,7 @@ impl Error {
             h3::Error::Connection(lost) if lost.is_timeout() => ErrorKind::Receive,
             _ => ErrorKind::Http3,
         };
-        Self::of_late_alert(kind, &error)
+        Self::of_late_alert(&error)
             .unwrap_or_else(|| {
                 let limit = match &error {
                     h3::Error::Fields(_) => header_limit(),
@@ -336,7 +405,7 @@ impl Error {
                 format!("the connection failed: {}", chain(&error)),
             )
         };
-        Self::of_late_alert(kind, &error)
+        Self::of_late_alert(&error)
             .unwrap_or_else(|| Self::new(kind, text))
             .with_source(error)
             .unprocessed(is_refused)
@@ -357,7 +426,9 @@ impl Error {
             ErrorKind::Partial => format!("the response ended before it was complete ({text})"),
             _ => format!("the response was interrupted: {text}"),
         };
-        Self::new(kind, text).with_source(error)
+        Self::of_late_alert(&error)
+            .unwrap_or_else(|| Self::new(kind, text))
+            .with_source(error)
     }
 
     /// Creates the error of an HTTP/3 response body.
@@ -366,7 +437,22 @@ impl Error {
             h3::Error::Connection(_) => ErrorKind::Receive,
             _ => ErrorKind::Http3,
         };
-        Self::new(kind, format!("the response was interrupted: {error}")).with_source(error)
+        Self::of_late_alert(&error)
+            .unwrap_or_else(|| Self::new(kind, format!("the response was interrupted: {error}")))
+            .with_source(error)
+    }
+}
+
+/// Returns a URL without user name and password.
+fn without_credentials(url: &Uri) -> String {
+    let authority = url.authority().map_or("", |authority| authority.as_str());
+    match authority.rsplit_once('@') {
+        None => url.to_string(),
+        Some((_, place)) => {
+            let scheme = url.scheme_str().unwrap_or_default();
+            let path = url.path_and_query().map_or("/", |path| path.as_str());
+            format!("{scheme}://{place}{path}")
+        }
     }
 }
 
@@ -456,6 +542,7 @@ impl fmt::Debug for Error {
         f.debug_struct("Error")
             .field("kind", &self.0.kind)
             .field("text", &self.0.text)
+            .field("url", &self.0.url)
             .field("source", &self.0.source)
             .finish_non_exhaustive()
     }
@@ -467,3 +554,6 @@ impl StdError for Error {
         Some(source)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,32 +17,50 @@ use super::error::{Error, ErrorKind};
 use super::expectation::{self, Expectation};
 use super::interim::InterimLimit;
 use super::link::{Established, Facts, Link};
+use super::moves;
 use super::origin::Origin;
 use super::pool::{Dialing, Key};
 use super::received;
 use super::request_body::{Replay, RequestBody};
 use super::request_head;
+use super::retry::{self, RetryPolicy};
 use super::second_lane::{Answer, first_answer};
 use super::timing::{EarlyRequest, Timing};
 
-/// Sends a request to its origin, and repeats it if it was not processed.
+/// Sends a request to its origin, and repeats it if it was not processed, or by the policy of the request or of the
+/// client.
 pub(super) async fn exchange(
     core: &Arc<Core>,
     request: Request<RequestBody>,
 ) -> Result<Response<Body>, Error> {
-    let origin = Origin::of(request.uri())?;
-    let key = core.key(&origin);
-    let (mut parts, mut body) = request.into_parts();
-    request_head::check(&parts, &body)?;
+    let (mut parts, body) = request.into_parts();
+    let own = parts.extensions.get::<RetryPolicy>();
+    let outcome = match own.or(core.settings.retry.as_ref()).cloned() {
+        None => once(core, &mut parts, body, Timing::new()).await,
+        // Boxed, so that requests without a policy reserve no memory for it.
+        Some(policy) => Box::pin(retry::exchange(core, policy, &mut parts, body)).await,
+    };
+    outcome.map_err(|error| error.of_request(&parts.method, &parts.uri))
+}
+
+/// Sends a request to its origin, and repeats it at once if it was not processed.
+pub(super) async fn once(
+    core: &Arc<Core>,
+    parts: &mut Parts,
+    mut body: RequestBody,
+    mut timing: Timing,
+) -> Result<Response<Body>, Error> {
+    let origin = Origin::of(&parts.uri)?;
+    let key = core.key(&origin, &parts.uri)?;
+    request_head::check(parts, &body)?;
     let replay = body.handle();
-    let mut timing = Timing::new();
     let mut expects_above = core.settings.expects_above;
     loop {
         let outgoing = Outgoing {
             core,
             key: &key,
             origin: &origin,
-            parts: &parts,
+            parts,
             expects_above,
         };
         let (established, is_reused) = obtain(core, &key, &mut timing).await?;
@@ -51,19 +69,15 @@ pub(super) async fn exchange(
             .answer(lane, established, (body, &replay), &mut timing)
             .await;
         let (sent, is_silent) = (attempt.sent, attempt.is_silent);
-        let (facts, is_reused, early) = (lane.facts, lane.is_reused, lane.early);
-        // Requests with unsafe methods have not been sent in this case.
-        let is_unanswered = sent.is_err() && early.as_ref().is_some_and(is_unfinished);
-        let mut falls_back = is_silent || is_unanswered;
-        let early = early.filter(|_| parts.method.is_safe());
-        let error = match sent {
+        let (error, falls_back) = match sent {
             Ok(response) => {
+                let early = lane.early.filter(|_| outgoing.parts.method.is_safe());
                 match outgoing
-                    .judge(response, &facts, (early, &replay), &mut timing)
+                    .judge(response, &lane.facts, (early, &replay), &mut timing)
                     .await
                 {
                     Judged::Final(response) => return Ok(response),
-                    Judged::Refused(error) => error,
+                    Judged::Refused(error) => (error, is_silent),
                     Judged::Again(again) => {
                         // A server that refused the expectation is asked without it.
                         parts.headers.remove(header::EXPECT);
@@ -74,19 +88,11 @@ pub(super) async fn exchange(
                 }
             }
             Err(error) => {
-                let is_rejected =
-                    early.is_some_and(|quic| quic.early_data() == EarlyData::Rejected);
-                if is_rejected {
-                    timing.early_data = Some(EarlyRequest::Rejected);
-                }
-                let is_broken = lane.quic.is_some_and(|quic| is_broken(&quic, &error));
-                if is_rejected || falls_back || is_broken {
-                    core.disable_early_data(&origin, &facts);
-                }
-                falls_back |= is_broken && may_succeed_elsewhere(is_reused, &facts, &parts.method);
-                error
+                let falls_back = outgoing.on_error(&error, &lane, is_silent, &mut timing);
+                (error, falls_back)
             }
         };
+        let (facts, is_reused) = (lane.facts, lane.is_reused);
         if error.is_stale() || error.is_unprocessed() || falls_back {
             core.pool.remove(&key, &facts);
         }
@@ -174,7 +180,7 @@ impl Outgoing<'_> {
         let status = response.status();
         // RFC 7838 §6: the alternatives in such a response are not those of the origin.
         if status != StatusCode::MISDIRECTED_REQUEST {
-            self.core.on_response(self.origin, response.headers());
+            self.core.on_response(self.key, &response);
         }
         let may_repeat = timing.retries < self.core.settings.retries;
         // RFC 8470 §5.2: the server requests the request again after the handshake.
@@ -201,6 +207,30 @@ impl Outgoing<'_> {
             Some(error) => Judged::Refused(error),
             None => Judged::Final(response),
         }
+    }
+
+    /// Records why an attempt failed. Returns true if the request may be repeated on another connection for a reason
+    /// that the error does not have.
+    fn on_error(&self, error: &Error, lane: &Lane, is_silent: bool, timing: &mut Timing) -> bool {
+        let (facts, method) = (&*lane.facts, &self.parts.method);
+        // Requests with unsafe methods have not been sent in this case.
+        let falls_back = is_silent || lane.early.as_ref().is_some_and(is_unfinished);
+        let is_rejected = lane
+            .early
+            .as_ref()
+            .is_some_and(|quic| method.is_safe() && quic.early_data() == EarlyData::Rejected);
+        if is_rejected {
+            timing.early_data = Some(EarlyRequest::Rejected);
+        }
+        let is_broken = lane.quic.as_ref().is_some_and(|quic| {
+            let is_broken = is_broken(quic, error);
+            moves::on_lost(self.core, self.key, facts, (quic, is_broken));
+            is_broken
+        });
+        if is_rejected || falls_back || is_broken {
+            self.core.disable_early_data(self.origin, facts);
+        }
+        falls_back || is_broken && may_succeed_elsewhere(lane.is_reused, facts, method)
     }
 
     /// Sends the request on the connection of a lane. If its path is silent and the request may be repeated,
@@ -302,13 +332,22 @@ fn may_succeed_elsewhere(is_reused: bool, facts: &Facts, method: &Method) -> boo
     is_reused && method.is_idempotent() || facts.is_early() && method.is_safe()
 }
 
+/// Returns a connection from the pool. Begins a move to HTTP/3 beside it if one is due.
+fn take(core: &Arc<Core>, key: &Key) -> Option<Established> {
+    let taken = core.pool.take(key)?;
+    if taken.is_move_due {
+        moves::begin(core, key);
+    }
+    Some(taken.established)
+}
+
 /// Returns a connection, and true if it was taken from the pool.
 async fn obtain(
     core: &Arc<Core>,
     key: &Key,
     timing: &mut Timing,
 ) -> Result<(Established, bool), Error> {
-    if let Some(established) = core.pool.take(key) {
+    if let Some(established) = take(core, key) {
         return Ok((established, true));
     }
     if let Some(established) = coalescing::find(core, key) {
@@ -327,7 +366,7 @@ async fn obtain(
                 );
                 Error::new(ErrorKind::Timeout, text).unprocessed(true)
             })?;
-            if let Some(established) = core.pool.take(key) {
+            if let Some(established) = take(core, key) {
                 return Ok((established, true));
             }
             // The task that held the lock may have found that connections to this origin cannot be shared.
@@ -366,9 +405,14 @@ fn refused_by(
         facts.serves.on_misdirected(origin);
         "a connection of another origin does not serve the origin"
     } else if facts.alternative.is_some() {
-        // RFC 7838 §6.
+        // RFC 7838 §6. The origin may announce it again.
         core.alt_svc().forget(origin);
+        moves::on_refused(core, origin, facts);
         "an alternative does not serve the origin"
+    } else if facts.is_announced {
+        // RFC 9110 §15.5.20: another connection may be tried, and TCP has served the origin.
+        moves::on_refused(core, origin, facts);
+        "HTTP/3 was announced for the origin, and does not serve it"
     } else {
         return None;
     };

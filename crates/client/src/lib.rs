@@ -2,7 +2,8 @@
 //!
 //! [`Client`] sends [`http::Request`]s over HTTP/3, HTTP/2 or HTTP/1.1. If an HTTPS record (RFC 9460) or an
 //! `alt-svc` field (RFC 7838) announces HTTP/3 for an origin, QUIC is raced against TCP, and the first
-//! connection carries the request. The client remembers networks that drop UDP. HTTPS records are queried with
+//! connection carries the request. If TCP already serves the origin, a QUIC connection is opened in the background,
+//! and later requests use it. The client remembers networks that drop UDP. HTTPS records are queried with
 //! the feature `dns`; without it, HTTP/3 is discovered through `alt-svc` fields only. They do not change `http`
 //! URLs to `https`. The features `brotli` and `zstd` add these content codings to gzip and deflate.
 //!
@@ -45,6 +46,7 @@ mod family;
 mod header_limits;
 mod interim;
 mod link;
+mod moves;
 mod origin;
 mod pinned;
 mod pool;
@@ -56,6 +58,7 @@ mod redirect;
 mod request_body;
 mod request_head;
 mod resolve;
+mod retry;
 mod second_lane;
 mod serves;
 mod timing;
@@ -89,17 +92,18 @@ pub use self::error::{Error, ErrorKind};
 pub use self::family::Family;
 pub use self::origin::Origin;
 pub use self::preparation::Prepared;
-pub use self::proxy::Proxy;
+pub use self::proxy::{Proxy, ProxyFunction};
 pub use self::race::Transport;
 pub use self::redirect::Redirect;
 #[cfg(feature = "dns")]
 pub use self::resolve::DnsResolver;
 pub use self::resolve::{Resolve, Resolving, ServiceRecord, SystemResolver};
+pub use self::retry::RetryPolicy;
 pub use self::timing::{Attempt, EarlyRequest, Outcome, Timing, TlsSummary};
 pub use self::token_file::{FileTokenStore, TokenFileError, TokenFileReason};
 pub use self::version::{HttpVersion, TlsVersions};
 
-use self::core::Core;
+use self::core::{Alive, Core};
 use self::error::BoxError;
 use self::request_body::RequestBody;
 
@@ -108,7 +112,10 @@ use self::request_body::RequestBody;
 /// Clones share connections and learned information. When the last clone and the last response body
 /// are dropped, the connections are closed.
 #[derive(Clone, Debug)]
-pub struct Client(Arc<Core>);
+pub struct Client(
+    Arc<Core>,
+    #[expect(dead_code, reason = "only its end matters")] Arc<Alive>,
+);
 
 impl Client {
     /// Sends a GET request.
@@ -170,12 +177,16 @@ impl Client {
     {
         let limit = self.0.settings.total_timeout;
         let deadline = limit.map(|limit| (limit, tokio::time::Instant::now() + limit));
+        // For the error of the deadline.
+        let asked = limit.map(|_| (request.method().clone(), request.uri().clone()));
         let following = self.follow(request.map(RequestBody::new));
-        let mut response = match deadline {
+        let mut response = match deadline.zip(asked) {
             None => following.await?,
-            Some((limit, deadline)) => tokio::time::timeout_at(deadline, following)
-                .await
-                .map_err(|_| no_response_within(limit))??,
+            Some(((limit, deadline), (method, url))) => {
+                tokio::time::timeout_at(deadline, following)
+                    .await
+                    .map_err(|_| no_response_within(limit).of_request(&method, &url))??
+            }
         };
         let read_timeout = self.0.settings.read_timeout;
         response.body_mut().set_limits(read_timeout, deadline);
@@ -235,7 +246,7 @@ impl Client {
     /// # Cancel safety
     /// Dropping the future abandons the connection.
     pub async fn prepare_early_data(&self, uri: &Uri) -> Result<Prepared, Error> {
-        preparation::prepare(&self.0, &Origin::of(uri)?).await
+        preparation::prepare(&self.0, uri).await
     }
 
     /// Closes all QUIC connections and waits until the servers have been notified, which takes a round trip.

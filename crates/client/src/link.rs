@@ -41,6 +41,10 @@ pub(super) struct Facts {
     pub(super) serves: Serves,
     /// True if its path was silent and no response has arrived since.
     pub(super) was_silent: AtomicBool,
+    /// True for a QUIC connection that was opened only because the origin announced it (RFC 7838).
+    pub(super) is_announced: bool,
+    /// True for a QUIC connection that was opened while TCP served the origin.
+    pub(super) is_moved: bool,
 }
 
 /// The role of a proxy in a connection.
@@ -63,6 +67,11 @@ impl Link {
     /// Returns true if it can carry several requests at a time.
     pub(super) const fn is_shared(&self) -> bool {
         !matches!(self, Self::Http1(_))
+    }
+
+    /// Returns true for HTTP/3.
+    pub(super) const fn is_http3(&self) -> bool {
+        matches!(self, Self::Http3(_))
     }
 
     /// Returns true if it accepts further requests, as far as the client can tell.
@@ -117,6 +126,29 @@ impl Link {
             Self::Http2(send) => Some(Self::Http2(send.clone())),
             Self::Http1(_) => None,
         }
+    }
+}
+
+impl Established {
+    /// Marks a new QUIC connection that depends on an announcement.
+    pub(super) fn announced(mut self, is_announced: bool) -> Self {
+        if let Some(facts) = self.facts_mut() {
+            facts.is_announced = is_announced;
+        }
+        self
+    }
+
+    /// Marks a new QUIC connection that was opened while TCP served the origin.
+    pub(super) fn moved(mut self) -> Self {
+        if let Some(facts) = self.facts_mut() {
+            facts.is_moved = true;
+        }
+        self
+    }
+
+    /// Returns the properties of a new connection, of which nothing else has a copy yet.
+    fn facts_mut(&mut self) -> Option<&mut Facts> {
+        Arc::get_mut(&mut self.facts)
     }
 }
 

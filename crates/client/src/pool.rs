@@ -4,20 +4,24 @@
 //! each concurrent request, and some are kept idle. A task closes idle connections after a while, and ends when
 //! none is left.
 
+mod move_times;
+
 use std::collections::HashMap;
 use std::sync::{Arc, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 use courser_base::Mutex;
 
+pub(super) use self::move_times::MoveTimes;
 use super::link::{Established, Facts, Link};
 use super::origin::Origin;
+use super::proxy::Via;
 
 /// The destination of a connection and its proxy.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Key {
     pub(super) origin: Origin,
-    pub(super) proxy: Option<http::Uri>,
+    pub(super) proxy: Option<Arc<Via>>,
 }
 
 /// Limits on the number and idle time of pooled connections.
@@ -59,14 +63,30 @@ struct PoolEntry {
     dialing: Arc<tokio::sync::Mutex<()>>,
     /// True if the latest connection cannot be shared.
     is_http1: bool,
+    /// When requests over TCP may begin a [move](super::moves) to HTTP/3.
+    moves: MoveTimes,
+}
+
+/// A connection of the pool.
+pub(super) struct Taken {
+    pub(super) established: Established,
+    /// True if the caller must begin a move to HTTP/3.
+    pub(super) is_move_due: bool,
 }
 
 impl PoolEntry {
+    /// Returns true if the caller must begin a move. No move is due beside a QUIC connection, even if its path is
+    /// silent, because it may recover.
+    fn is_move_due(&mut self, now: Instant) -> bool {
+        let has_http3 = || self.shared.iter().any(|kept| kept.link.is_http3());
+        self.moves.is_expected() && !has_http3() && self.moves.begin_if_due(now)
+    }
+
     /// Returns the shared connection for new requests: the newest HTTP/3 connection, otherwise the newest HTTP/2
     /// connection. TCP is newer only if QUIC was silent, and a path that has recovered is preferred again.
     fn preferred(&mut self) -> Option<&mut Kept> {
         let answering = self.shared.iter_mut().filter(|kept| !kept.link.is_silent());
-        answering.max_by_key(|kept| matches!(kept.link, Link::Http3(_)))
+        answering.max_by_key(|kept| kept.link.is_http3())
     }
 }
 
@@ -93,24 +113,53 @@ impl Pool {
     }
 
     /// Returns an existing connection that can carry a request.
-    pub(super) fn take(&self, key: &Key) -> Option<Established> {
+    pub(super) fn take(&self, key: &Key) -> Option<Taken> {
         let mut state = self.lock();
         let entry = state.entries.get_mut(key)?;
         entry.shared.retain(|kept| kept.link.is_usable());
+        let now = Instant::now();
         if let Some(kept) = entry.preferred() {
-            kept.used = Instant::now();
+            kept.used = now;
             let link = kept.link.share()?;
             let facts = kept.facts.clone();
-            return Some(Established { link, facts });
+            return Some(Taken {
+                is_move_due: !link.is_http3() && entry.is_move_due(now),
+                established: Established { link, facts },
+            });
         }
-        let oldest = Instant::now().checked_sub(self.limits.idle_timeout);
+        let oldest = now.checked_sub(self.limits.idle_timeout);
         while let Some(kept) = entry.idle.pop() {
             if kept.link.is_usable() && oldest.is_none_or(|oldest| kept.used > oldest) {
                 let (link, facts) = (kept.link, kept.facts);
-                return Some(Established { link, facts });
+                return Some(Taken {
+                    established: Established { link, facts },
+                    is_move_due: entry.is_move_due(now),
+                });
             }
         }
         None
+    }
+
+    /// Changes when requests to a destination may move to HTTP/3.
+    pub(super) fn with_moves(&self, key: &Key, change: impl FnOnce(&mut MoveTimes)) {
+        let mut state = self.lock();
+        change(&mut state.entries.entry(key.clone()).or_default().moves);
+    }
+
+    /// Lets moves begin at once that wait for a time, because that depends on the network.
+    pub(super) fn on_network_changed(&self, now: Instant) {
+        for entry in self.lock().entries.values_mut() {
+            entry.moves.on_network_changed(now);
+        }
+    }
+
+    /// Removes the HTTP/3 connections that exist only because of an announcement which the server has withdrawn.
+    /// Requests in progress on them continue.
+    pub(super) fn withdraw(&self, key: &Key) {
+        if let Some(entry) = self.lock().entries.get_mut(key) {
+            entry.shared.retain(|kept| !kept.facts.is_announced);
+            entry.moves.on_withdrawn();
+        }
     }
 
     /// Returns true if there is a connection to the destination whose path is silent.
@@ -201,7 +250,7 @@ impl Pool {
         let mut entries = state.entries.values();
         entries.any(|entry| {
             let mut shared = entry.shared.iter();
-            shared.any(|kept| matches!(kept.link, Link::Http3(_)))
+            shared.any(|kept| kept.link.is_http3())
         })
     }
 

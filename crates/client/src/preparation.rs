@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use courser_http3_tokio::Code;
 use courser_quic::VarInt;
+use http::Uri;
 
 use super::connect::connect;
 use super::core::Core;
@@ -28,12 +29,13 @@ pub enum Prepared {
 }
 
 /// Connects to a server and closes the connection, so that the next one can send early data.
-pub(super) async fn prepare(core: &Arc<Core>, origin: &Origin) -> Result<Prepared, Error> {
+pub(super) async fn prepare(core: &Arc<Core>, uri: &Uri) -> Result<Prepared, Error> {
+    let origin = &Origin::of(uri)?;
     let Some(remembered) = &core.early_data else {
         return Ok(Prepared::Off);
     };
     let limit = core.settings.connect_timeout;
-    let established = connect(core, &core.key(origin), &mut Timing::new()).await?;
+    let established = connect(core, &core.key(origin, uri)?, &mut Timing::new()).await?;
     let Link::Http3(client) = established.link else {
         return Ok(Prepared::NotHttp3);
     };

@@ -1,11 +1,45 @@
 //! Selection of the proxy for a request.
 
-use http::Uri;
+use std::fmt;
+use std::sync::Arc;
+
+use http::{HeaderValue, Uri};
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 
 use super::error::{Error, ErrorKind};
+use super::origin::Origin;
 
 /// The proxies of a client. Requests through a proxy do not use QUIC.
+///
+/// ```
+/// # mod courser { pub use courser_quic::*; pub use courser_client::{self as client, Client}; }
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use courser::Client;
+/// use courser::client::Proxy;
+///
+/// // One proxy for all URLs, with exceptions.
+/// let proxy = Proxy::all("http://user:password@proxy.example:3128").except("localhost,.internal");
+/// // One for each scheme of URLs: `https` URLs go through SOCKS, `http` URLs directly.
+/// let by_scheme = Proxy::by_scheme(None, Some("socks5h://127.0.0.1"));
+/// // A function of the URL of the request.
+/// let chosen = Proxy::function(|url| match url.host() {
+///     Some(host) if host.ends_with(".onion") => Some("socks5h://127.0.0.1:9050".to_owned()),
+///     _ => None,
+/// });
+/// let client = Client::builder().proxy(chosen).build()?;
+/// # drop((proxy, by_scheme, client));
+/// # Ok(()) }
+/// ```
+///
+/// The URL of a proxy is `http://user:password@host:port`, or has another scheme:
+///
+/// - `https`: connects to the proxy over TLS,
+/// - `socks5h`: SOCKS5 (RFC 1928), with names resolved by the proxy,
+/// - `socks5`: SOCKS5, with names resolved by the client,
+/// - `socks4a`, `socks4`: SOCKS4 with and without names; IPv4 only, and a password is ignored.
+///
+/// The default port of SOCKS proxies is 1080. Exceptions are a list in the format of `NO_PROXY`: hosts, domains
+/// and networks to connect to directly, separated by commas.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum Proxy {
@@ -15,29 +49,136 @@ pub enum Proxy {
     Environment,
     /// Connects directly and ignores the environment.
     Direct,
-    /// This proxy for all hosts except those in a list in the format of `NO_PROXY`.
+    /// This proxy for all hosts except those in a list.
     Url {
-        /// The URL of the proxy, `http://user:password@host:port`, or with another scheme:
-        ///
-        /// - `https`: connects to the proxy over TLS,
-        /// - `socks5h`: SOCKS5 (RFC 1928), with names resolved by the proxy,
-        /// - `socks5`: SOCKS5, with names resolved by the client,
-        /// - `socks4a`, `socks4`: SOCKS4 with and without names; IPv4 only, and a password is ignored.
-        ///
-        /// The default port of SOCKS proxies is 1080.
+        /// The URL of the proxy.
         url: String,
-        /// Hosts, domains and networks to connect to directly, separated by commas.
+        /// The exceptions.
         except: String,
     },
+    /// One proxy for URLs of each scheme, except for the hosts in a list.
+    Schemes {
+        /// The URL of the proxy for `http` URLs. `None` to connect directly.
+        http: Option<String>,
+        /// The URL of the proxy for `https` URLs. `None` to connect directly.
+        https: Option<String>,
+        /// The exceptions.
+        except: String,
+    },
+    /// A function that chooses the proxy of each request; see [`Proxy::function`].
+    Function(ProxyFunction),
+}
+
+/// A function that chooses the proxy of a request.
+#[derive(Clone)]
+pub struct ProxyFunction(Arc<Choose>);
+
+type Choose = dyn Fn(&Uri) -> Option<String> + Send + Sync;
+
+impl Proxy {
+    /// Returns one proxy for all hosts, without exceptions.
+    pub fn all(url: impl Into<String>) -> Self {
+        Self::Url {
+            url: url.into(),
+            except: String::new(),
+        }
+    }
+
+    /// Returns the proxies for `http` and for `https` URLs, without exceptions.
+    pub fn by_scheme(http: Option<&str>, https: Option<&str>) -> Self {
+        Self::Schemes {
+            http: http.map(str::to_owned),
+            https: https.map(str::to_owned),
+            except: String::new(),
+        }
+    }
+
+    /// Chooses the proxy of each request by a function of its URL, which returns the URL of the proxy, or `None` to
+    /// connect directly.
+    ///
+    /// It is called for every request and redirect, in the task that sends it, so it must not block. If it returns
+    /// an invalid URL, the request fails with [`ErrorKind::Config`] or [`ErrorKind::Unsupported`].
+    pub fn function(choose: impl Fn(&Uri) -> Option<String> + Send + Sync + 'static) -> Self {
+        Self::Function(ProxyFunction(Arc::new(choose)))
+    }
+
+    /// Connects directly to these hosts, domains and networks, separated by commas as in `NO_PROXY`. Has no effect
+    /// on [`Environment`](Self::Environment), [`Direct`](Self::Direct) and [`Function`](Self::Function).
+    #[must_use]
+    pub fn except(mut self, list: impl Into<String>) -> Self {
+        if let Self::Url { except, .. } | Self::Schemes { except, .. } = &mut self {
+            *except = list.into();
+        }
+        self
+    }
+}
+
+impl PartialEq for ProxyFunction {
+    /// Returns true for clones of the same function.
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for ProxyFunction {}
+
+impl fmt::Debug for ProxyFunction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ProxyFunction").finish_non_exhaustive()
+    }
+}
+
+/// The proxy of a connection, with its credentials. Connections with different credentials are not shared.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct Via {
+    /// The URL without credentials.
+    pub(super) uri: Uri,
+    /// The value of `proxy-authorization`.
+    pub(super) authorization: Option<HeaderValue>,
+    /// The user and password of a SOCKS proxy.
+    pub(super) credentials: Option<(String, String)>,
+}
+
+impl Via {
+    fn of(intercept: &Intercept) -> Self {
+        let raw = intercept.raw_auth();
+        Self {
+            uri: intercept.uri().clone(),
+            authorization: intercept.basic_auth().cloned(),
+            credentials: raw.map(|(user, password)| (user.to_owned(), password.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for Via {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = self.uri.scheme_str().unwrap_or("http");
+        let authority = self.uri.authority().map_or("", |it| it.as_str());
+        // The matcher removes credentials; this only makes sure of it.
+        let place = authority.rsplit('@').next().unwrap_or_default();
+        write!(f, "{scheme}://{place}")
+    }
+}
+
+impl fmt::Debug for Via {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 /// The configured proxies and the hosts to which they apply.
 #[derive(Debug)]
 pub(super) struct Proxies {
-    matcher: Matcher,
+    rule: Rule,
     /// Proxies that cannot be used. [`Matcher`] would silently skip them, so it has invalid names in their
     /// place, and a request through such a name fails with the reason.
     unusable: Vec<Unusable>,
+}
+
+#[derive(Debug)]
+enum Rule {
+    Hosts(Box<Matcher>),
+    Function(ProxyFunction),
 }
 
 #[derive(Debug)]
@@ -48,14 +189,32 @@ struct Unusable {
 }
 
 impl Proxies {
-    /// Reads the proxies from environment variables; `variable` returns their values.
-    pub(super) fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Self {
-        let mut unusable = Vec::new();
+    /// Returns the proxies of a setting, or `None` if all connections are direct.
+    pub(super) fn of(proxy: &Proxy) -> Result<Option<Self>, Error> {
+        Ok(match proxy {
+            Proxy::Environment => Self::of_environment(|name| std::env::var(name).ok()),
+            Proxy::Direct => None,
+            Proxy::Url { url, except } => Some(Self::of_url(url, except)?),
+            Proxy::Schemes {
+                http,
+                https,
+                except,
+            } => Self::of_schemes(http.as_deref(), https.as_deref(), except)?,
+            Proxy::Function(function) => Some(Self {
+                rule: Rule::Function(function.clone()),
+                unusable: Vec::new(),
+            }),
+        })
+    }
+
+    /// Reads the proxies from environment variables; `variable` returns their values. Returns `None` if there are
+    /// none.
+    fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
         // In a CGI program, HTTP_PROXY may come from a field of the client's request.
         if variable("REQUEST_METHOD").is_some() {
-            let matcher = Matcher::builder().build();
-            return Self { matcher, unusable };
+            return None;
         }
+        let mut unusable = Vec::new();
         let first = |names: [&'static str; 2]| {
             let mut named = names.into_iter();
             named.find_map(|name| variable(name).map(|value| (name, value)))
@@ -77,36 +236,95 @@ impl Proxies {
             });
             Some(url)
         };
+        let all = checked(["ALL_PROXY", "all_proxy"]);
+        let http = checked(["HTTP_PROXY", "http_proxy"]);
+        let https = checked(["HTTPS_PROXY", "https_proxy"]);
+        // Without a proxy, no request has to look for one.
+        if all.is_none() && http.is_none() && https.is_none() {
+            return None;
+        }
         let matcher = Matcher::builder()
-            .all(checked(["ALL_PROXY", "all_proxy"]).unwrap_or_default())
-            .http(checked(["HTTP_PROXY", "http_proxy"]).unwrap_or_default())
-            .https(checked(["HTTPS_PROXY", "https_proxy"]).unwrap_or_default())
+            .all(all.unwrap_or_default())
+            .http(http.unwrap_or_default())
+            .https(https.unwrap_or_default())
             .no(first(["NO_PROXY", "no_proxy"]).map_or_else(String::new, |(_, value)| value))
             .build();
-        Self { matcher, unusable }
-    }
-
-    /// Returns one proxy for all hosts except those in `except`.
-    pub(super) fn of_url(url: &str, except: &str) -> Result<Self, Error> {
-        check(url, "the proxy's URL").map_err(|(kind, text)| Error::new(kind, text))?;
-        let matcher = Matcher::builder()
-            .all(url.to_owned())
-            .no(except.to_owned())
-            .build();
-        Ok(Self {
-            matcher,
-            unusable: Vec::new(),
+        Some(Self {
+            rule: Rule::Hosts(Box::new(matcher)),
+            unusable,
         })
     }
 
-    /// Returns the proxy for requests to `uri`, which must be passed to
-    /// [`expect_usable`](Self::expect_usable).
-    pub(super) fn intercept(&self, uri: &Uri) -> Option<Intercept> {
-        self.matcher.intercept(uri)
+    /// Returns one proxy for all hosts except those in `except`.
+    fn of_url(url: &str, except: &str) -> Result<Self, Error> {
+        check(url, "the proxy's URL").map_err(|(kind, text)| Error::new(kind, text))?;
+        let matcher = Matcher::builder().all(url.to_owned());
+        Ok(Self::of_matcher(matcher.no(except.to_owned()).build()))
+    }
+
+    /// Returns one proxy for each scheme, or `None` if neither has one.
+    fn of_schemes(
+        http: Option<&str>,
+        https: Option<&str>,
+        except: &str,
+    ) -> Result<Option<Self>, Error> {
+        for (scheme, url) in [("http", http), ("https", https)] {
+            let source = format!("the URL of the proxy for {scheme}");
+            if let Some(url) = url {
+                check(url, &source).map_err(|(kind, text)| Error::new(kind, text))?;
+            }
+        }
+        if http.is_none() && https.is_none() {
+            return Ok(None);
+        }
+        let matcher = Matcher::builder()
+            .http(http.unwrap_or_default().to_owned())
+            .https(https.unwrap_or_default().to_owned());
+        Ok(Some(Self::of_matcher(
+            matcher.no(except.to_owned()).build(),
+        )))
+    }
+
+    fn of_matcher(matcher: Matcher) -> Self {
+        Self {
+            rule: Rule::Hosts(Box::new(matcher)),
+            unusable: Vec::new(),
+        }
+    }
+
+    /// Returns the proxy for requests to a URL of `origin`, or `None` for a direct connection.
+    ///
+    /// # Errors
+    /// Returns an error if the selected proxy cannot be used.
+    pub(super) fn choose(&self, origin: &Origin, uri: &Uri) -> Result<Option<Arc<Via>>, Error> {
+        match &self.rule {
+            Rule::Hosts(matcher) => {
+                let Ok(uri) = origin.to_string().parse() else {
+                    return Ok(None);
+                };
+                let Some(intercept) = matcher.intercept(&uri) else {
+                    return Ok(None);
+                };
+                let via = Via::of(&intercept);
+                self.expect_usable(&via.uri)?;
+                Ok(Some(Arc::new(via)))
+            }
+            Rule::Function(function) => {
+                let Some(url) = function.0(uri) else {
+                    return Ok(None);
+                };
+                let chosen = Self::of_url(&url, "")?;
+                let Rule::Hosts(matcher) = &chosen.rule else {
+                    return Ok(None);
+                };
+                let intercept = matcher.intercept(uri);
+                Ok(intercept.map(|intercept| Arc::new(Via::of(&intercept))))
+            }
+        }
     }
 
     /// Returns an error if a proxy that was selected for a request cannot be used.
-    pub(super) fn expect_usable(&self, proxy: &Uri) -> Result<(), Error> {
+    fn expect_usable(&self, proxy: &Uri) -> Result<(), Error> {
         let mut unusable = self.unusable.iter();
         match unusable.find(|unusable| proxy.host() == Some(&unusable.placeholder)) {
             Some(unusable) => Err(Error::new(unusable.kind, unusable.text.clone())),
@@ -147,14 +365,67 @@ mod tests {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned())
         });
-        let Some(intercept) = proxies.intercept(&url.parse().expect("a URL")) else {
-            return Ok(None);
-        };
-        let proxy = intercept.uri();
-        proxies
-            .expect_usable(proxy)
-            .map_err(|error| error.to_string())?;
-        Ok(proxy.host().map(str::to_owned))
+        proxies.map_or(Ok(None), |proxies| host_of(&proxies, url))
+    }
+
+    fn host_of(proxies: &Proxies, url: &str) -> Result<Option<String>, String> {
+        let uri = url.parse().expect("a URL");
+        let origin = Origin::of(&uri).expect("an origin");
+        let via = proxies.choose(&origin, &uri);
+        let via = via.map_err(|error| error.to_string())?;
+        Ok(via.and_then(|via| via.uri.host().map(str::to_owned)))
+    }
+
+    fn of(proxy: &Proxy) -> Option<Proxies> {
+        Proxies::of(proxy).expect("valid")
+    }
+
+    #[test]
+    fn schemes_have_proxies_of_their_own() {
+        let both = Proxy::by_scheme(Some("http://a"), Some("socks5h://s")).except("direct.test");
+        let only = Proxy::by_scheme(None, Some("http://s"));
+        for (proxy, url, expected) in [
+            (&both, "http://example.org/x", Some("a")),
+            (&both, "https://example.org/x", Some("s")),
+            (&both, "https://direct.test/", None),
+            (&only, "http://example.org/", None),
+            (&only, "https://example.org/", Some("s")),
+        ] {
+            let proxies = of(proxy).expect("proxies");
+            let expected = Ok(expected.map(str::to_owned));
+            assert_eq!(host_of(&proxies, url), expected, "{proxy:?} {url}");
+        }
+        assert!(of(&Proxy::by_scheme(None, None)).is_none());
+        let wrong = Proxy::by_scheme(None, Some("ftp://s"));
+        let error = Proxies::of(&wrong).expect_err("not supported");
+        assert!(error.to_string().contains("proxy for https"), "{error}");
+    }
+
+    #[test]
+    fn functions_choose_by_the_whole_url() {
+        let proxy = Proxy::function(|url| match url.path() {
+            "/direct" => None,
+            "/wrong" => Some("gopher://p".to_owned()),
+            _ => Some("http://u:w@p:3128".to_owned()),
+        });
+        assert_eq!(proxy, proxy.clone());
+        let proxies = of(&proxy).expect("proxies");
+        let url = |path| format!("https://example.org{path}");
+        assert_eq!(host_of(&proxies, &url("/direct")), Ok(None));
+        assert_eq!(host_of(&proxies, &url("/")), Ok(Some("p".to_owned())));
+        let error = host_of(&proxies, &url("/wrong")).expect_err("not supported");
+        assert!(error.contains("'gopher'"), "{error}");
+    }
+
+    #[test]
+    fn proxies_are_shown_without_credentials() {
+        let proxies = of(&Proxy::all("http://user:word@p:3128")).expect("proxies");
+        let uri = URL.parse().expect("a URL");
+        let origin = Origin::of(&uri).expect("an origin");
+        let via = proxies.choose(&origin, &uri).expect("usable").expect("one");
+        assert_eq!(via.to_string().trim_end_matches('/'), "http://p:3128");
+        assert!(!format!("{via:?} {:?}", via.uri).contains("word"));
+        assert!(via.authorization.is_some());
     }
 
     const URL: &str = "https://example.org";

@@ -56,6 +56,9 @@ pub struct Timing {
     pub attempts: Vec<Attempt>,
     /// Number of times that the request was repeated because it had not been processed.
     pub retries: u32,
+    /// Number of times that the request was repeated by the [`RetryPolicy`](super::RetryPolicy), after a delay. The
+    /// other values are those of the last repetition.
+    pub repeats: u32,
     /// The counters of the QUIC connection at the time of the response.
     pub quic: Option<ConnectionStats>,
 }
@@ -174,7 +177,17 @@ impl Timing {
             is_proxied: false,
             attempts: Vec::new(),
             retries: 0,
+            repeats: 0,
             quic: None,
+        }
+    }
+
+    /// Creates the timing of a request that a policy has repeated.
+    pub(super) fn repeated(began: Instant, repeats: u32) -> Self {
+        Self {
+            began,
+            repeats,
+            ..Self::new()
         }
     }
 

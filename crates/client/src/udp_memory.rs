@@ -40,21 +40,36 @@ struct Network {
 impl UdpMemory {
     /// Returns true if QUIC to an origin should be tried from a local address.
     pub(super) fn is_worth_trying(&self, now: Instant, local: IpAddr, origin: &Origin) -> bool {
-        let is_over = |back_off: &BackOff| back_off.until <= now;
-        let of_origin = self.origins.get(&(local, origin.clone()));
-        let of_network = self.networks.get(&local);
-        of_origin.is_none_or(is_over)
-            && of_network
-                .and_then(|network| network.back_off.as_ref())
-                .is_none_or(is_over)
+        self.avoided_until(now, local, origin).is_none()
     }
 
-    /// Records that QUIC failed where TCP worked.
-    pub(super) fn on_failed(&mut self, now: Instant, local: IpAddr, origin: &Origin) {
+    /// Returns the end of the period in which QUIC to an origin is not tried from a local address, if it is not
+    /// over.
+    pub(super) fn avoided_until(
+        &self,
+        now: Instant,
+        local: IpAddr,
+        origin: &Origin,
+    ) -> Option<Instant> {
+        let of_origin = self.origins.get(&(local, origin.clone()));
+        let of_network = self.networks.get(&local);
+        let of_network = of_network.and_then(|network| network.back_off.as_ref());
+        let ends = of_origin.into_iter().chain(of_network);
+        let until = ends.map(|back_off| back_off.until).max()?;
+        (until > now).then_some(until)
+    }
+
+    /// Records that QUIC to an origin failed for a reason that is not in the network.
+    pub(super) fn on_broken(&mut self, now: Instant, local: IpAddr, origin: &Origin) {
         let key = (local, origin.clone());
         let known = self.origins.get(&key).copied();
         evict_earliest(&mut self.origins, &key, |known| known.until);
         self.origins.insert(key, BackOff::after(known, now));
+    }
+
+    /// Records that QUIC failed where TCP worked.
+    pub(super) fn on_failed(&mut self, now: Instant, local: IpAddr, origin: &Origin) {
+        self.on_broken(now, local, origin);
         evict_earliest(&mut self.networks, &local, |network| {
             network.back_off.map_or(now, |back_off| back_off.until)
         });
@@ -68,15 +83,15 @@ impl UdpMemory {
         }
     }
 
-    /// Returns true if an alternative of an origin should be tried from a local address.
-    pub(super) fn is_alternative_worth_trying(
+    /// Returns the end of the period in which an alternative is not tried, if it is not over.
+    pub(super) fn alternative_avoided_until(
         &self,
         now: Instant,
         local: IpAddr,
         (origin, name): (&Origin, &str),
-    ) -> bool {
+    ) -> Option<Instant> {
         let known = self.alternatives.get(&(local, origin.clone(), name.into()));
-        known.is_none_or(|known| known.until <= now)
+        known.map(|known| known.until).filter(|until| *until > now)
     }
 
     /// Records that an alternative failed where another connection to the origin worked.

@@ -2,7 +2,8 @@
 //!
 //! [`Client`] sends [`http::Request`]s over HTTP/3, HTTP/2 or HTTP/1.1. If an HTTPS record (RFC 9460) or an
 //! `alt-svc` field (RFC 7838) has announced that an origin supports HTTP/3, the client races QUIC against TCP
-//! and uses the connection that is established first. It remembers networks that drop UDP. HTTPS records
+//! and uses the connection that is established first. If TCP already serves the origin, the client opens a QUIC
+//! connection in the background, and later requests use it. It remembers networks that drop UDP. HTTPS records
 //! require the feature `dns`; without it the client detects HTTP/3 from `alt-svc` fields only. The features
 //! `brotli` and `zstd` add these content codings to gzip and deflate.
 //!
@@ -26,7 +27,8 @@
 //! [`tower_service::Service`]: https://docs.rs/tower-service/latest/tower_service/trait.Service.html
 //!
 //! A request is repeated only if that is safe: if the server reports that it was not processed, or if an idle
-//! connection turns out to be closed and the method is idempotent.
+//! connection turns out to be closed and the method is idempotent. A [`RetryPolicy`] repeats requests after failures
+//! that may pass.
 
 #[cfg(feature = "dns")]
 #[doc(inline)]
@@ -36,7 +38,7 @@ pub use courser_client::fuzzing;
 #[doc(inline)]
 pub use courser_client::{
     Attempt, Body, Client, ClientBuilder, EarlyRequest, Error, ErrorKind, Family, FileTokenStore,
-    HttpVersion, Origin, Outcome, Prepared, Proxy, Redirect, Resolve, Resolving, ScopedIp,
-    ServiceRecord, SystemResolver, Timing, TlsSummary, TlsVersions, TokenFileError,
-    TokenFileReason, Transport,
+    HttpVersion, Origin, Outcome, Prepared, Proxy, ProxyFunction, Redirect, Resolve, Resolving,
+    RetryPolicy, ScopedIp, ServiceRecord, SystemResolver, Timing, TlsSummary, TlsVersions,
+    TokenFileError, TokenFileReason, Transport,
 };

@@ -71,6 +71,22 @@ pub enum DatagramError {
     ConnectionLost(#[from] ConnectionError),
 }
 
+impl DatagramError {
+    /// Returns the reason why the connection is over, if that is the cause.
+    pub fn connection_error(&self) -> Option<&ConnectionError> {
+        match self {
+            Self::ConnectionLost(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// Returns true if the connection was lost because of a timeout.
+    pub fn is_timeout(&self) -> bool {
+        self.connection_error()
+            .is_some_and(ConnectionError::is_timeout)
+    }
+}
+
 impl Datagrams {
     pub(super) fn new(guard: Arc<Guard>, stream: u64) -> Self {
         Self(Arc::new(Handle { guard, stream }))

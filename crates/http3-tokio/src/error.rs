@@ -77,6 +77,25 @@ impl Error {
         }
     }
 
+    /// Returns the reason why the connection is over, if that is the cause.
+    pub fn connection_error(&self) -> Option<&ConnectionError> {
+        match self {
+            Self::Connection(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// Returns true if the request can be repeated with any method, and may succeed then: it was not processed,
+    /// because the server rejected it (H3_REQUEST_REJECTED), its stream is above the ID of a GOAWAY frame, or early
+    /// data was refused.
+    ///
+    /// After a lost connection it is false, because the request may have been processed. An idempotent request
+    /// (RFC 9110 §9.2.2) can be repeated if [`connection_error`](Self::connection_error) is
+    /// [retryable](ConnectionError::is_retryable).
+    pub fn is_retryable(&self) -> bool {
+        self.is_unprocessed() && !matches!(self, Self::Request(_))
+    }
+
     /// Returns true if the connection was closed without an error.
     pub fn is_clean_close(&self) -> bool {
         match self {
@@ -140,5 +159,32 @@ impl From<ReadError> for Error {
 impl From<WriteError> for Error {
     fn from(error: WriteError) -> Self {
         Failure::from(error).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unprocessed_requests_are_retryable_and_invalid_ones_are_not() {
+        let http = |origin, code| Error::Http {
+            origin,
+            code,
+            reason: "",
+        };
+        for (error, is_retryable) in [
+            (Error::GoingAway, true),
+            (Error::EarlyDataRejected, true),
+            (http(Origin::Peer, Code::REQUEST_REJECTED), true),
+            (http(Origin::Local, Code::REQUEST_REJECTED), false),
+            (http(Origin::Peer, Code::REQUEST_CANCELLED), false),
+            (Error::Connection(ConnectionError::TimedOut), false),
+            (Error::Unsupported, false),
+        ] {
+            assert_eq!(error.is_retryable(), is_retryable, "{error}");
+            let is_lost = matches!(error, Error::Connection(_));
+            assert_eq!(error.connection_error().is_some(), is_lost, "{error}");
+        }
     }
 }

@@ -96,6 +96,21 @@ pub enum InterimError {
     Failed(#[from] Error),
 }
 
+impl InterimError {
+    /// Returns the reason why the connection is over, if that is the cause.
+    pub fn connection_error(&self) -> Option<&courser_quic::ConnectionError> {
+        match self {
+            Self::Failed(error) => error.connection_error(),
+            _ => None,
+        }
+    }
+
+    /// Returns true if the connection was lost because of a timeout.
+    pub fn is_timeout(&self) -> bool {
+        matches!(self, Self::Failed(error) if error.is_timeout())
+    }
+}
+
 impl Interim {
     /// Creates the handle of a request whose protocol does not support interim responses here.
     pub(crate) const fn unsupported() -> Self {

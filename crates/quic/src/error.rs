@@ -1,8 +1,8 @@
 //! Errors: one small enum per kind of call.
 //!
 //! [`ConnectionError`] is the reason why a connection is over. The enums here wrap it where a call
-//! can also fail for other reasons. They answer common questions by methods: `is_timeout`,
-//! `is_reset`, `connection_error`.
+//! can also fail for other reasons. They answer common questions by methods: `connection_error`,
+//! `is_retryable`, `is_timeout`, `is_reset`.
 
 use std::io;
 use std::net::SocketAddr;
@@ -68,6 +68,25 @@ pub enum ConnectError {
     ConnectionIds(#[from] ConnectionIdError),
 }
 
+impl ConnectError {
+    /// Returns `None`: no connection was started, so none was lost. It exists because all errors of a connection
+    /// have it.
+    pub fn connection_error(&self) -> Option<&ConnectionError> {
+        None
+    }
+
+    /// Returns false: nothing was sent, so no timeout has expired.
+    pub fn is_timeout(&self) -> bool {
+        false
+    }
+
+    /// Returns true if another attempt from this endpoint may succeed, because connection IDs become free. All
+    /// other errors remain until the program changes an argument or opens another endpoint.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::CidsExhausted)
+    }
+}
+
 /// The reason why a connection did not move to another local address. It stays on its path.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -88,6 +107,30 @@ pub enum MigrateError {
     /// The connection is over.
     #[error("connection lost: {0}")]
     ConnectionLost(#[from] ConnectionError),
+}
+
+impl MigrateError {
+    /// Returns the reason why the connection is over, if that is the cause.
+    pub fn connection_error(&self) -> Option<&ConnectionError> {
+        match self {
+            Self::ConnectionLost(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// Returns true if the connection was lost because of a timeout. It is false if only the move was not
+    /// answered in time.
+    pub fn is_timeout(&self) -> bool {
+        self.connection_error()
+            .is_some_and(ConnectionError::is_timeout)
+    }
+
+    /// Returns true if another connection may succeed: if this one was lost for a reason for which
+    /// [`ConnectionError::is_retryable`] returns true.
+    pub fn is_retryable(&self) -> bool {
+        self.connection_error()
+            .is_some_and(ConnectionError::is_retryable)
+    }
 }
 
 /// The reason why bytes could not be written.
@@ -209,6 +252,19 @@ impl SendDatagramError {
             _ => None,
         }
     }
+
+    /// Returns true if the connection was lost because of a timeout.
+    pub fn is_timeout(&self) -> bool {
+        self.connection_error()
+            .is_some_and(ConnectionError::is_timeout)
+    }
+
+    /// Returns true if another connection may succeed: if this one was lost for a reason for which
+    /// [`ConnectionError::is_retryable`] returns true.
+    pub fn is_retryable(&self) -> bool {
+        self.connection_error()
+            .is_some_and(ConnectionError::is_retryable)
+    }
 }
 
 impl From<std::convert::Infallible> for ConfigError {
@@ -247,6 +303,16 @@ impl WriteError {
             _ => None,
         }
     }
+
+    /// Returns true if another connection may succeed: if this one was lost for a reason for which
+    /// [`ConnectionError::is_retryable`] returns true, or if the server refused the early
+    /// data, of which it has read nothing.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::EarlyDataRejected)
+            || self
+                .connection_error()
+                .is_some_and(ConnectionError::is_retryable)
+    }
 }
 
 impl ReadError {
@@ -267,6 +333,16 @@ impl ReadError {
             _ => None,
         }
     }
+
+    /// Returns true if another connection may succeed: if this one was lost for a reason for which
+    /// [`ConnectionError::is_retryable`] returns true, or if the server refused the early
+    /// data, of which it has read nothing.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::EarlyDataRejected)
+            || self
+                .connection_error()
+                .is_some_and(ConnectionError::is_retryable)
+    }
 }
 
 impl ReadExactError {
@@ -278,6 +354,21 @@ impl ReadExactError {
     /// Returns true if the peer reset the stream.
     pub fn is_reset(&self) -> bool {
         matches!(self, Self::ReadError(error) if error.is_reset())
+    }
+
+    /// Returns the reason why the connection is over, if that is the cause.
+    pub fn connection_error(&self) -> Option<&ConnectionError> {
+        match self {
+            Self::ReadError(error) => error.connection_error(),
+            _ => None,
+        }
+    }
+
+    /// Returns true if another connection may succeed: if this one was lost for a reason for which
+    /// [`ConnectionError::is_retryable`] returns true, or if the server refused the early
+    /// data, of which it has read nothing.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::ReadError(error) if error.is_retryable())
     }
 }
 
@@ -291,12 +382,45 @@ impl ReadToEndError {
     pub fn is_reset(&self) -> bool {
         matches!(self, Self::Read(error) if error.is_reset())
     }
+
+    /// Returns the reason why the connection is over, if that is the cause.
+    pub fn connection_error(&self) -> Option<&ConnectionError> {
+        match self {
+            Self::Read(error) => error.connection_error(),
+            _ => None,
+        }
+    }
+
+    /// Returns true if another connection may succeed: if this one was lost for a reason for which
+    /// [`ConnectionError::is_retryable`] returns true, or if the server refused the early
+    /// data, of which it has read nothing.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::Read(error) if error.is_retryable())
+    }
 }
 
 impl StoppedError {
     /// Returns true if the connection was lost because of a timeout.
     pub fn is_timeout(&self) -> bool {
         matches!(self, Self::ConnectionLost(error) if error.is_timeout())
+    }
+
+    /// Returns the reason why the connection is over, if that is the cause.
+    pub fn connection_error(&self) -> Option<&ConnectionError> {
+        match self {
+            Self::ConnectionLost(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// Returns true if another connection may succeed: if this one was lost for a reason for which
+    /// [`ConnectionError::is_retryable`] returns true, or if the server refused the early
+    /// data, of which it has read nothing.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::EarlyDataRejected)
+            || self
+                .connection_error()
+                .is_some_and(ConnectionError::is_retryable)
     }
 }
 
@@ -364,3 +488,6 @@ fn kind_of(lost: &ConnectionError) -> io::ErrorKind {
         _ => io::ErrorKind::NotConnected,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -52,6 +52,7 @@ pub use handshake_failure::{
 };
 pub use key_log::QueuedKeyLog;
 pub use parts::{ClientParts, ServerParts};
+pub use pem::certificates as pem_certificates;
 pub use provider::{crypto_provider, ticketer};
 pub use raw_key::{RawKeyVerifier, raw_key};
 pub use server::TlsServer;

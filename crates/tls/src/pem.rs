@@ -3,11 +3,11 @@
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Parses all certificates of a file.
+/// Parses all certificates of a file in PEM format. Other blocks are skipped.
 ///
 /// # Errors
 /// Returns the reason for which there is none, and what to do.
-pub(crate) fn certificates(file: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+pub fn certificates(file: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let text = text(file).map_err(|kind| match kind {
         NotPem::Pkcs12 => format!("the certificate file is {PKCS12}"),
         NotPem::Der => "the certificate file is binary (DER), and PEM is needed: convert it with \

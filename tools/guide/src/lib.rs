@@ -59,6 +59,10 @@ struct EarlyData;
 struct Migration;
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/src/reconnect.md")]
+struct Reconnect;
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/src/production.md")]
 struct Production;
 

@@ -24,6 +24,11 @@ impl Alternative {
         }
     }
 
+    /// Returns true if both have the same host and port.
+    pub(crate) fn is_same_server(&self, other: &Self) -> bool {
+        self.host == other.host && self.port == other.port
+    }
+
     /// Returns true if host and port are those of the origin, so that only the protocol differs.
     pub(crate) fn is_same_authority(&self, origin: &Origin) -> bool {
         self.host(origin) == origin.host() && self.port == origin.port()

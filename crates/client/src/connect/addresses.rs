@@ -17,6 +17,16 @@ pub(super) struct ServerAddresses {
     pub(super) at: At,
     /// The `host:port` of an alternative that differs from the origin (RFC 7838 §5).
     pub(super) alternative: Option<Box<str>>,
+    pub(super) source: Source,
+}
+
+/// The source from which a server is known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Source {
+    /// The origin announced it (RFC 7838), and can withdraw that.
+    Announcement,
+    /// An HTTPS record (RFC 9460).
+    Record,
 }
 
 #[derive(Debug)]
@@ -51,6 +61,7 @@ pub(super) fn begin(
             let server = |at| ServerAddresses {
                 at,
                 alternative: name,
+                source: Source::Announcement,
             };
             found.map(server).into_iter().collect()
         });
@@ -73,6 +84,7 @@ pub(super) fn begin(
             let server = |at| ServerAddresses {
                 at,
                 alternative: None,
+                source: Source::Record,
             };
             found.extend(of_service(&core, service, (&host, port)).await.map(server));
         }

@@ -1,4 +1,4 @@
-//! Limits the interim responses of HTTP/2, which hyper discards without counting them.
+//! Frames of HTTP/2 that hyper discards: interim responses, which it does not count, and ALTSVC frames.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,39 +10,53 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::super::interim::MAX_INTERIM;
 
 /// A stream of HTTP/2 frames from a server. Reading fails if a response has too many interim responses.
-#[derive(Debug)]
 pub(super) struct InterimFrames<S> {
     stream: S,
-    counter: Counter,
+    reader: FrameReader,
+    on_alt_svc: OnAltSvc,
 }
 
+/// Receives the payloads of ALTSVC frames with their stream IDs.
+pub(super) type OnAltSvc = Box<dyn FnMut(u32, &[u8]) + Send>;
+
 impl<S> InterimFrames<S> {
-    pub(super) fn new(stream: S) -> Self {
+    pub(super) fn new(stream: S, on_alt_svc: OnAltSvc) -> Self {
         Self {
             stream,
-            counter: Counter::default(),
+            reader: FrameReader::default(),
+            on_alt_svc,
         }
     }
 }
 
-/// Counts the HEADERS frames of each stream that do not end it.
+/// Counts the HEADERS frames of each stream that do not end it, and collects ALTSVC frames.
 #[derive(Default, Debug)]
-struct Counter {
+struct FrameReader {
     /// The part of a frame header that has arrived (RFC 9113 §4.1).
     head: [u8; 9],
     filled: usize,
     /// The number of bytes of a payload that have not arrived.
     payload: usize,
     sections: BTreeMap<u32, u32>,
+    /// The stream and the first bytes of an ALTSVC frame that has not arrived completely.
+    alt_svc: Option<(u32, Vec<u8>)>,
 }
 
-impl Counter {
+impl FrameReader {
     /// Processes received bytes. Returns false if a stream has too many header sections.
-    fn read(&mut self, mut bytes: &[u8]) -> bool {
+    fn read(&mut self, mut bytes: &[u8], on_alt_svc: &mut dyn FnMut(u32, &[u8])) -> bool {
         while !bytes.is_empty() {
             let skipped = self.payload.min(bytes.len());
             self.payload -= skipped;
+            if let Some((_, collected)) = &mut self.alt_svc {
+                collected.extend_from_slice(&bytes[..skipped]);
+            }
             bytes = &bytes[skipped..];
+            if self.payload == 0
+                && let Some((id, payload)) = self.alt_svc.take()
+            {
+                on_alt_svc(id, &payload);
+            }
             let taken = (self.head.len() - self.filled).min(bytes.len());
             self.head[self.filled..self.filled + taken].copy_from_slice(&bytes[..taken]);
             self.filled += taken;
@@ -73,6 +87,8 @@ impl Counter {
             *sections += 1;
             // The last one is that of the final response.
             return *sections <= MAX_INTERIM + 1;
+        } else if kind == ALTSVC && (1..=MAX_ALTSVC).contains(&self.payload) {
+            self.alt_svc = Some((id, Vec::with_capacity(self.payload)));
         }
         true
     }
@@ -86,7 +102,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for InterimFrames<S> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
-        let is_within = self.counter.read(&buffer.filled()[before..]);
+        let this = &mut *self;
+        let received = &buffer.filled()[before..];
+        let is_within = this.reader.read(received, &mut this.on_alt_svc);
         Poll::Ready(match is_within {
             true => Ok(()),
             false => Err(io::Error::other(format!(
@@ -129,9 +147,13 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for InterimFrames<S> {
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
+/// RFC 7838 §4.
+const ALTSVC: u8 = 10;
 const END_STREAM: u8 = 1;
 /// The largest number of streams whose header sections are counted (limit K383).
 const MAX_STREAMS: usize = 1024;
+/// The largest payload of an ALTSVC frame that is read (limit K531). Larger ones are skipped, as unknown frames are.
+const MAX_ALTSVC: usize = 4096;
 
 #[cfg(test)]
 mod tests {
@@ -153,26 +175,44 @@ mod tests {
             .flat_map(|_| [frame(HEADERS, 4, 1, 20), frame(HEADERS, 4, 3, 0)].concat())
             .collect();
         for size in [1, 2, 9, 10, 10_000] {
-            let mut counter = Counter::default();
-            assert!(
-                sections.chunks(size).all(|part| counter.read(part)),
-                "{size}"
-            );
-            assert!(counter.read(&frame(DATA, 0, 1, 500)));
-            assert!(
-                counter.read(&frame(HEADERS, 4 | END_STREAM, 1, 5)),
-                "trailers"
-            );
-            assert!(!counter.read(&frame(HEADERS, 4, 3, 5)), "one too many");
+            let mut reader = FrameReader::default();
+            let mut read = |bytes: &[u8]| reader.read(bytes, &mut |_, _| panic!("no ALTSVC"));
+            assert!(sections.chunks(size).all(&mut read), "{size}");
+            assert!(read(&frame(DATA, 0, 1, 500)));
+            assert!(read(&frame(HEADERS, 4 | END_STREAM, 1, 5)), "trailers");
+            assert!(!read(&frame(HEADERS, 4, 3, 5)), "one too many");
         }
     }
 
     #[test]
     fn number_of_counted_streams_is_bounded() {
-        let mut counter = Counter::default();
+        let mut reader = FrameReader::default();
         for id in 0..10_000 {
-            assert!(counter.read(&frame(HEADERS, 4, id * 2 + 1, 0)));
+            assert!(reader.read(&frame(HEADERS, 4, id * 2 + 1, 0), &mut |_, _| {}));
         }
-        assert_eq!(counter.sections.len(), MAX_STREAMS);
+        assert_eq!(reader.sections.len(), MAX_STREAMS);
+    }
+
+    /// Limit K531.
+    #[test]
+    fn alt_svc_frames_are_collected_however_the_bytes_arrive() {
+        let frames = [
+            frame(ALTSVC, 0, 0, 5),
+            frame(DATA, 0, 1, 9),
+            frame(ALTSVC, 0, 3, MAX_ALTSVC),
+            frame(ALTSVC, 0, 5, 0),
+            frame(ALTSVC, 0, 7, MAX_ALTSVC + 1),
+            frame(ALTSVC, 0, 9, 1),
+        ]
+        .concat();
+        for size in [1, 2, 9, 10, 14, 15, 100_000] {
+            let mut reader = FrameReader::default();
+            let mut seen = Vec::new();
+            for part in frames.chunks(size) {
+                let mut on_alt_svc = |id, payload: &[u8]| seen.push((id, payload.len()));
+                assert!(reader.read(part, &mut on_alt_svc), "{size}");
+            }
+            assert_eq!(seen, [(0, 5), (3, MAX_ALTSVC), (9, 1)], "{size}");
+        }
     }
 }

@@ -9,6 +9,7 @@ use tokio::task::JoinSet;
 use super::super::core::Core;
 use super::super::error::Error;
 use super::super::link::Established;
+use super::super::moves;
 use super::super::pool::Key;
 
 /// The index of an attempt with its result.
@@ -33,7 +34,7 @@ pub(super) async fn await_quic(
     match tokio::time::timeout(PATIENCE, any).await {
         Ok(Some(established)) => {
             core.udp_memory().on_worked(local, &key.origin);
-            core.pool.share(&key, &established);
+            moves::share(&core, &key, &established);
         }
         Ok(None) | Err(_) => {
             let (mut memory, now) = (core.udp_memory(), Instant::now());
@@ -46,7 +47,7 @@ pub(super) async fn await_quic(
 }
 
 /// Time limit for QUIC after TCP has won: two lost datagrams and their retransmissions on a slow path.
-const PATIENCE: Duration = Duration::from_secs(3);
+pub(super) const PATIENCE: Duration = Duration::from_secs(3);
 
 #[cfg(test)]
 mod tests {
@@ -62,7 +63,8 @@ mod tests {
     async fn attempt_that_never_ends_disables_quic_for_the_origin() {
         let core = Client::builder().build().expect("a client").0;
         let origin = Origin::https("origin.test", 443);
-        let key = core.key(&origin);
+        let uri = http::Uri::from_static("https://origin.test/");
+        let key = core.key(&origin, &uri).expect("no proxy");
         let mut attempts = JoinSet::new();
         attempts.spawn(std::future::pending());
         let alternatives = vec!["alternative.test:443".into()];
@@ -79,6 +81,7 @@ mod tests {
         let memory = core.udp_memory();
         let now = Instant::now();
         let alternative = (&origin, "alternative.test:443");
-        assert!(!memory.is_alternative_worth_trying(now, HOME, alternative));
+        let until = memory.alternative_avoided_until(now, HOME, alternative);
+        assert!(until.is_some());
     }
 }

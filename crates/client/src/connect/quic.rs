@@ -158,6 +158,8 @@ fn established(
         alternative,
         serves,
         was_silent: AtomicBool::new(false),
+        is_announced: false,
+        is_moved: false,
     };
     Established {
         link: Link::Http3(client),

@@ -28,10 +28,11 @@ use super::super::header_limits::{MAX_HEADER_SIZE, MAX_HEADERS};
 use super::super::link::{Established, Facts, Link, Proxied};
 use super::super::origin::Origin;
 use super::super::pool::Key;
-use super::super::serves::Serves;
+use super::super::proxy::Via;
+use super::super::serves::{Serves, is_claim_of};
 use super::super::timing::TlsSummary;
 use super::super::version::HttpVersion;
-use super::interim_frames::InterimFrames;
+use super::interim_frames::{InterimFrames, OnAltSvc};
 use super::socks::Socks;
 
 /// A bidirectional byte stream with or without TLS, direct or through a proxy.
@@ -47,7 +48,11 @@ pub(super) async fn attempt(
     key: &Key,
     address: SocketAddr,
 ) -> Result<Established, Error> {
-    let stream = open(&core.settings, address).await?;
+    let stream = open(&core.settings, address).await;
+    let stream = stream.map_err(|error| match &key.proxy {
+        Some(proxy) => error.through(proxy),
+        None => error,
+    })?;
     let local = stream.local_addr().ok();
     // Small requests must not wait for acknowledgements. If this fails, they are only slower.
     let _ = stream.set_nodelay(true);
@@ -115,6 +120,8 @@ async fn establish(
         alternative: None,
         serves: Serves::of(key.origin.clone()),
         was_silent: AtomicBool::new(false),
+        is_announced: false,
+        is_moved: false,
     };
     if let Some(proxy) = &key.proxy {
         (stream, facts.proxy) = connect_through_proxy(core, stream, proxy, &key.origin).await?;
@@ -122,7 +129,7 @@ async fn establish(
     let assumes_http2 = version == HttpVersion::Http2PriorKnowledge;
     if !key.origin.is_secure() {
         return match assumes_http2 {
-            true => http2_link(stream, facts).await,
+            true => http2_link(stream, facts, Box::new(|_, _| {})).await,
             false => http1_link(stream, facts).await,
         };
     }
@@ -134,7 +141,7 @@ async fn establish(
     facts.tls = Some(Arc::new(TlsSummary::of_tcp(session)));
     facts.is_resumed = session.handshake_kind() == Some(HandshakeKind::Resumed);
     if session.alpn_protocol() == Some(b"h2") || assumes_http2 {
-        http2_link(Box::new(tls), facts).await
+        http2_link(Box::new(tls), facts, on_alt_svc(core, key)).await
     } else {
         http1_link(Box::new(tls), facts).await
     }
@@ -255,10 +262,40 @@ async fn secure<S: Stream>(
     })
 }
 
-async fn http2_link(stream: BoxedStream, mut facts: Facts) -> Result<Established, Error> {
+/// Returns the receiver of the ALTSVC frames of a connection for the origin of `key`.
+fn on_alt_svc(core: &Arc<Core>, key: &Key) -> OnAltSvc {
+    // The client owns the connection.
+    let (core, key) = (Arc::downgrade(core), key.clone());
+    Box::new(move |id, payload| {
+        if let Some(value) = announced_for(&key.origin, id, payload)
+            && let Some(core) = core.upgrade()
+        {
+            core.on_alt_svc_frame(&key, value);
+        }
+    })
+}
+
+/// Returns the value of an ALTSVC frame if it is for the origin: on stream 0 it must name it, and on the stream of a
+/// request it must not name any (RFC 7838 §4).
+fn announced_for<'a>(origin: &Origin, id: u32, payload: &'a [u8]) -> Option<&'a str> {
+    let (length, rest) = payload.split_first_chunk()?;
+    let length = usize::from(u16::from_be_bytes(*length));
+    let (named, value) = rest.split_at_checked(length)?;
+    let is_for_origin = match id {
+        0 => is_claim_of(std::str::from_utf8(named).ok()?, origin),
+        _ => named.is_empty(),
+    };
+    is_for_origin.then_some(std::str::from_utf8(value).ok()?)
+}
+
+async fn http2_link(
+    stream: BoxedStream,
+    mut facts: Facts,
+    on_alt_svc: OnAltSvc,
+) -> Result<Established, Error> {
     facts.version = Version::HTTP_2;
     let (send, connection) = http2_builder()
-        .handshake(TokioIo::new(InterimFrames::new(stream)))
+        .handshake(TokioIo::new(InterimFrames::new(stream, on_alt_svc)))
         .await
         .map_err(|error| Error::of_hyper(error, true))?;
     // Its errors are reported to the tasks that wait for responses.
@@ -303,32 +340,37 @@ async fn http1_link(stream: BoxedStream, facts: Facts) -> Result<Established, Er
 async fn connect_through_proxy(
     core: &Arc<Core>,
     mut stream: BoxedStream,
-    proxy: &Uri,
+    via: &Via,
     origin: &Origin,
 ) -> Result<(BoxedStream, Proxied), Error> {
+    let proxy = &via.uri;
     if let Some(socks) = Socks::of(proxy) {
-        let credentials = core.settings.socks_credentials(origin);
-        let credentials = credentials.as_ref().map(|(user, word)| (&**user, &**word));
+        let credentials = via.credentials.as_ref();
+        let credentials = credentials.map(|(user, word)| (&**user, &**word));
         let target = socks.target(core, origin).await?;
         socks.connect(&mut stream, &target, credentials).await?;
         return Ok((stream, Proxied::Tunnel));
     }
     let (host, _) = proxy_address(proxy)?;
     let stream: BoxedStream = match proxy.scheme_str() {
-        Some("https") => Box::new(secure(stream, &core.tls.proxy, &host).await?),
+        Some("https") => {
+            let secured = secure(stream, &core.tls.proxy, &host).await;
+            Box::new(secured.map_err(|error| error.through(via))?)
+        }
         _ => stream,
     };
-    let authorization = core.settings.proxy_authorization(origin);
+    let authorization = via.authorization.clone();
     if !origin.is_secure() {
         return Ok((stream, Proxied::Visible(authorization)));
     }
-    let stream = tunnel(stream, origin, authorization).await?;
+    let stream = tunnel(stream, via, origin, authorization).await?;
     Ok((stream, Proxied::Tunnel))
 }
 
 /// Requests a tunnel with CONNECT (RFC 9110 §9.3.6).
 async fn tunnel(
     stream: BoxedStream,
+    via: &Via,
     origin: &Origin,
     authorization: Option<HeaderValue>,
 ) -> Result<BoxedStream, Error> {
@@ -336,7 +378,7 @@ async fn tunnel(
     let broken = |error: hyper::Error| {
         Error::new(
             ErrorKind::Proxy,
-            format!("the proxy did not open a tunnel: {error}"),
+            format!("the proxy {via} did not open a tunnel: {error}"),
         )
         .with_source(error)
     };
@@ -364,7 +406,7 @@ async fn tunnel(
             _ => "",
         };
         return Err(refused(format!(
-            "the proxy did not open a tunnel to {authority}: it responded with {status}{hint}"
+            "the proxy {via} did not open a tunnel to {authority}: it responded with {status}{hint}"
         )));
     }
     let upgraded = hyper::upgrade::on(response).await.map_err(broken)?;
@@ -384,6 +426,26 @@ mod tests {
     use tokio::io::AsyncReadExt as _;
 
     use super::*;
+
+    #[test]
+    fn alt_svc_frames_announce_for_their_origin_only() {
+        let origin = Origin::https("a.test", 443);
+        let frame = |named: &str, value: &str| {
+            let length = u16::try_from(named.len()).expect("short").to_be_bytes();
+            [&length, named.as_bytes(), value.as_bytes()].concat()
+        };
+        let own = frame("https://a.test", "clear");
+        assert_eq!(announced_for(&origin, 0, &own), Some("clear"));
+        assert_eq!(announced_for(&origin, 1, &own), None);
+        let unnamed = frame("", "clear");
+        assert_eq!(announced_for(&origin, 1, &unnamed), Some("clear"));
+        assert_eq!(announced_for(&origin, 0, &unnamed), None);
+        let other = frame("https://b.test", "clear");
+        assert_eq!(announced_for(&origin, 0, &other), None);
+        for length in 0..own.len() - "clear".len() {
+            assert_eq!(announced_for(&origin, 0, &own[..length]), None, "{length}");
+        }
+    }
 
     /// The windows in the first frames of a client: SETTINGS_INITIAL_WINDOW_SIZE, and the window of the
     /// connection, which WINDOW_UPDATE raises from 65 535 (RFC 9113 §6.5.2, §6.9).

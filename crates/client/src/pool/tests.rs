@@ -27,6 +27,8 @@ async fn connection() -> (Established, DuplexStream) {
         alternative: None,
         serves: Serves::of(Origin::https("origin.test", 443)),
         was_silent: false.into(),
+        is_announced: false,
+        is_moved: false,
     };
     let established = Established {
         link: Link::Http1(send),

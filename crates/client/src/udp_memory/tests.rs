@@ -91,7 +91,9 @@ fn broken_alternative_is_avoided_in_one_network_without_disabling_quic() {
     const NAME: &str = "alternative.test:443";
     let (mut memory, now) = (UdpMemory::default(), Instant::now());
     let is_worth_trying = |memory: &UdpMemory, after, local, name| {
-        memory.is_alternative_worth_trying(now + after, local, (&origin(1), name))
+        memory
+            .alternative_avoided_until(now + after, local, (&origin(1), name))
+            .is_none()
     };
     memory.on_alternative_failed(now, HOME, (&origin(1), NAME));
     assert!(!is_worth_trying(&memory, Duration::ZERO, HOME, NAME));
@@ -117,7 +119,10 @@ fn alternative_that_fails_for_one_origin_is_used_for_others() {
     const NAME: &str = "alternative.test:443";
     let (mut memory, now) = (UdpMemory::default(), Instant::now());
     memory.on_alternative_failed(now, HOME, (&origin(1), NAME));
-    let is_worth_trying = |origin| memory.is_alternative_worth_trying(now, HOME, (&origin, NAME));
+    let is_worth_trying = |origin| {
+        let until = memory.alternative_avoided_until(now, HOME, (&origin, NAME));
+        until.is_none()
+    };
     assert!(!is_worth_trying(origin(1)));
     assert!(is_worth_trying(origin(2)));
 }
@@ -132,5 +137,6 @@ fn change_of_the_network_removes_all_entries() {
     memory.on_alternative_failed(now, HOME, alternative);
     memory.on_network_changed();
     assert!(memory.is_worth_trying(now, HOME, &origin(1)));
-    assert!(memory.is_alternative_worth_trying(now, HOME, alternative));
+    let until = memory.alternative_avoided_until(now, HOME, alternative);
+    assert!(until.is_none());
 }

@@ -111,6 +111,25 @@ pub enum BodyError {
     TooSlow(#[from] TooSlow),
 }
 
+impl BodyError {
+    /// Returns the reason why the QUIC connection is over, if that is the cause. `None` over TCP.
+    pub fn connection_error(&self) -> Option<&courser_quic::ConnectionError> {
+        match self {
+            Self::Http3(error) => error.connection_error(),
+            Self::Tcp(_) | Self::TooSlow(_) => None,
+        }
+    }
+
+    /// Returns true if the connection was lost because of a timeout, or the body arrived too slowly.
+    pub fn is_timeout(&self) -> bool {
+        match self {
+            Self::Http3(error) => error.is_timeout(),
+            Self::Tcp(error) => error.is_timeout(),
+            Self::TooSlow(_) => true,
+        }
+    }
+}
+
 impl From<h3::Body> for Body {
     fn from(body: h3::Body) -> Self {
         Self::of(Inner::Http3(body))

@@ -26,6 +26,7 @@ mod outages;
 mod pacing;
 mod queues;
 mod random_ops;
+mod reconnect;
 mod reordering;
 mod retry;
 mod slow_ends;

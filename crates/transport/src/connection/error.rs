@@ -66,6 +66,29 @@ impl ConnectionError {
         matches!(self, Self::LocallyClosed)
     }
 
+    /// Returns true if another connection to the same server may succeed with the same settings: after a timeout,
+    /// after a restart of the server, and if it closed without an error or because it was busy.
+    ///
+    /// It is false if either end broke a rule, if TLS, the version or the application protocol was refused, and if
+    /// this end closed. It is also false after a close of the peer's application, whose code only the application
+    /// can judge: match on [`ApplicationClosed`](Self::ApplicationClosed).
+    ///
+    /// Whether the peer has processed data of the lost connection is another question. A request that is repeated
+    /// may be executed twice, unless the application prevents that.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::TimedOut | Self::HandshakeTimedOut | Self::PathSilent | Self::Reset => true,
+            Self::ConnectionClosed(close) => matches!(
+                close.code,
+                TransportErrorCode::NO_ERROR | TransportErrorCode::CONNECTION_REFUSED
+            ),
+            Self::VersionMismatch { .. }
+            | Self::TransportError(_)
+            | Self::ApplicationClosed { .. }
+            | Self::LocallyClosed => false,
+        }
+    }
+
     /// Returns true when the two ends have no application protocol in common (RFC 9001 §8.1).
     pub fn is_protocol_mismatch(&self) -> bool {
         let alert = match self {
@@ -151,6 +174,42 @@ mod tests {
         let both = error(&[Version::V2, Version::V1], vec![0x1a2a_3a4a]);
         let end = "we speak 0x6b3343cf 0x00000001, the server offered 0x1a2a3a4a";
         assert!(both.ends_with(end), "{both}");
+    }
+
+    #[test]
+    fn connections_are_retried_after_outages_and_not_after_refusals() {
+        let closed = |code| {
+            ConnectionError::ConnectionClosed(PeerClose {
+                code,
+                frame_type: 0,
+                reason: Bytes::new(),
+            })
+        };
+        for error in [
+            ConnectionError::TimedOut,
+            ConnectionError::HandshakeTimedOut,
+            ConnectionError::PathSilent,
+            ConnectionError::Reset,
+            closed(TransportErrorCode::NO_ERROR),
+            closed(TransportErrorCode::CONNECTION_REFUSED),
+        ] {
+            assert!(error.is_retryable(), "{error}");
+        }
+        for error in [
+            ConnectionError::LocallyClosed,
+            ConnectionError::ApplicationClosed {
+                code: ApplicationErrorCode(0),
+                reason: Bytes::new(),
+            },
+            closed(TransportErrorCode::PROTOCOL_VIOLATION),
+            closed(TransportErrorCode::crypto(120)),
+            ConnectionError::VersionMismatch {
+                supported: [Version::V1].into_iter().collect(),
+                offered: Vec::new(),
+            },
+        ] {
+            assert!(!error.is_retryable(), "{error}");
+        }
     }
 
     #[test]

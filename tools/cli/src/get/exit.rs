@@ -84,6 +84,8 @@ fn code_of(error: &Error) -> u8 {
         ErrorKind::Partial => PARTIAL_FILE,
         ErrorKind::RequestBody => READ_ERROR,
         ErrorKind::Timeout => TIMED_OUT,
+        // An alert after the handshake interrupts the response, as for curl.
+        ErrorKind::Tls if !error.is_connect() => RECEIVE_ERROR,
         ErrorKind::Tls => TLS,
         ErrorKind::Redirect => TOO_MANY_REDIRECTS,
         ErrorKind::Empty => NO_ANSWER,

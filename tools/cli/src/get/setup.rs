@@ -66,8 +66,10 @@ pub(crate) fn client(
     if let Some(tokens) = tokens {
         builder = builder.token_store(tokens.store.clone());
     }
-    if let Some(path) = &connection.alt_svc {
-        builder = builder.alt_svc_file(path);
+    match &connection.alt_svc {
+        Some(path) => builder = builder.alt_svc_file(path),
+        // As in curl, the flag decides whether announcements change the version of later transfers.
+        None => builder = builder.background_http3(false),
     }
     if let Some(directory) = &arguments.output.qlog {
         let traces = crate::process::RECORDS.traces(directory, None);

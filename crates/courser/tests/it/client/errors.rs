@@ -189,3 +189,25 @@ async fn invalid_urls_have_distinct_errors() {
         assert!(error.is_user(), "{error}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn errors_have_the_url_of_their_request() {
+    let server = Server::start(Protocols::Tcp, echo()).await;
+    let client = builder(&server).timeout(Duration::from_secs(9));
+    let client = client.build().expect("a client");
+    server.stop().await;
+    let error = within(client.get(&server.url("/a?b"))).await;
+    let error = error.expect_err("stopped");
+    assert_eq!(error.url(), Some(&*server.url("/a?b")));
+    assert!(error.is_retryable(), "{error}");
+    let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!(
+        "https://localhost:{}/",
+        silent.local_addr().expect("bound").port()
+    );
+    let client = builder(&server).timeout(Duration::from_millis(50));
+    let client = client.build().expect("a client");
+    let error = within(client.get(&url)).await.expect_err("silence");
+    assert!(error.is_timeout(), "{error}");
+    assert_eq!(error.url(), Some(&*url));
+}

@@ -102,6 +102,8 @@ async fn client_certificate_is_visible_to_services_over_all_protocols() {
             let failure = error.handshake_failure().expect("an alert");
             let kind = HandshakeFailureKind::ClientCertificateRequired;
             assert_eq!(failure.kind(), kind, "{error}");
+            assert!(error.is_tls() && !error.is_connect(), "{error:?}");
+            assert!(error.connection_error().is_some() && !error.is_retryable());
         }
     }
     // One of three, because there may be many.

@@ -1,6 +1,7 @@
 //! Tests of the client with real servers of all three protocols on loopback.
 
 mod alternatives;
+mod background;
 mod bodies;
 #[cfg(feature = "server")]
 mod coalescing;
@@ -22,6 +23,7 @@ mod racing;
 mod raw;
 mod received;
 mod redirects;
+mod retries;
 mod server;
 mod silence;
 mod socks;

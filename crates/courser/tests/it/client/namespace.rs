@@ -9,6 +9,7 @@ use courser::Client;
 use courser::client::{ErrorKind, HttpVersion, Outcome};
 use http::{Request, Version};
 
+use super::background::announcing;
 use super::server::{Protocols, Server, echo};
 use super::{builder, text, timing};
 
@@ -241,3 +242,37 @@ async fn destination_without_a_route_is_reported_at_once() {
 
 /// Marks the process inside the namespace.
 const INSIDE: &str = "COURSER_TEST_NAMESPACE";
+
+/// The TCP connection over which HTTP/3 was announced is still open, so nobody waits for another one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn moved_requests_return_to_the_open_connection_when_udp_is_blocked() {
+    if !is_inside("moved_requests_return_to_the_open_connection_when_udp_is_blocked") {
+        return;
+    }
+    let announce = |_| Some("h3=\":PORT\"; ma=60".to_owned());
+    let server = announcing(Protocols::Both, announce).await;
+    let client = builder(&server).build().expect("a client");
+    use_http3(&client, &server).await;
+    assert_eq!(server.connections.counts(), (1, 1));
+    filter(&server, "drop");
+    let began = std::time::Instant::now();
+    let response = within(client.get(&server.url("/"))).await;
+    let response = response.expect("answered");
+    assert_eq!(response.version(), Version::HTTP_2);
+    assert!(timing(&response).is_reused);
+    // Three probe timeouts make the path silent.
+    assert!(
+        began.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        began.elapsed()
+    );
+    for _ in 0..20 {
+        let response = within(client.get(&server.url("/"))).await;
+        assert_eq!(response.expect("answered").version(), Version::HTTP_2);
+    }
+    assert_eq!(server.connections.counts(), (1, 1));
+    // The path that has recovered is preferred again.
+    remove_filter();
+    use_http3(&client, &server).await;
+    assert_eq!(server.connections.counts().1, 1);
+}

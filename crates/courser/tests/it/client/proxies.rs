@@ -177,3 +177,57 @@ async fn unsupported_proxy_schemes_are_refused_with_the_supported_ones() {
         assert!(error.to_string().contains(allowed), "{error}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn function_chooses_the_proxy_of_each_request() {
+    let (proxy, seen) = proxy().await;
+    let server = Server::start(Protocols::Plain, echo()).await;
+    let urls = [
+        format!("http://user:word@{}", proxy.address),
+        format!("http://user:wrong@{}", proxy.address),
+    ];
+    let chosen = Proxy::function(move |url| match url.path() {
+        "/direct" => None,
+        "/wrong" => Some(urls[1].clone()),
+        "/invalid" => Some("nowhere://".to_owned()),
+        _ => Some(urls[0].clone()),
+    });
+    let client = builder(&server).proxy(chosen).build().expect("a client");
+    let get = async |path: &str| {
+        let url = format!("http://localhost:{}{path}", server.address.port());
+        within(client.get(&url)).await
+    };
+    let direct = get("/direct").await.expect("answered");
+    assert_eq!(text(direct).await, "HTTP/1.1 GET /direct");
+    assert_eq!(seen.lock().expect("no panic").len(), 0);
+    let proxied = get("/proxied").await.expect("answered");
+    assert!(text(proxied).await.starts_with("for http://localhost"));
+    // Other credentials need another connection, as the proxy may bind them to it.
+    let wrong = get("/wrong").await.expect("answered");
+    assert_eq!(wrong.status(), StatusCode::PROXY_AUTHENTICATION_REQUIRED);
+    assert_eq!(proxy.connections.counts(), (0, 2));
+    let error = get("/invalid").await.expect_err("no URL");
+    assert_eq!(error.kind(), ErrorKind::Config, "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn errors_name_the_proxy_without_its_credentials() {
+    let server = Server::start(Protocols::Tcp, echo()).await;
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let place = closed.local_addr().expect("bound");
+    drop(closed);
+    for scheme in ["http", "https", "socks5h"] {
+        let proxy = Proxy::all(format!("{scheme}://user:word@{place}"));
+        let client = builder(&server).proxy(proxy).build().expect("a client");
+        let url = server.url("/").replace("://", "://name:secret@");
+        let error = within(client.get(&url)).await.expect_err("nothing listens");
+        let expected = format!("the proxy {scheme}://{place} is not reachable: nothing listens");
+        assert!(error.to_string().starts_with(&expected), "{error}");
+        assert!(error.is_connect() && error.is_retryable(), "{error}");
+        let shown = format!("{error} {error:?}");
+        assert!(
+            !shown.contains("word") && !shown.contains("secret"),
+            "{shown}"
+        );
+    }
+}
