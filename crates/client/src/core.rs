@@ -12,9 +12,10 @@ use std::time::{Duration, SystemTime};
 
 use courser_base::{Mutex, ScopedIp};
 use courser_quic::hooks::parse_ip;
-use http::{HeaderValue, Uri};
+use http::{HeaderMap, HeaderValue, Uri};
 
 use super::alt_svc::AltSvcCache;
+use super::cookies::CookieStore;
 use super::early_data::Remembered;
 use super::endpoints::Endpoints;
 use super::error::{Error, ErrorKind};
@@ -24,6 +25,7 @@ use super::origin::Origin;
 use super::pool::{Key, Limits, Pool};
 use super::proxy::{Proxies, Proxy};
 use super::received;
+use super::redirect_policy::RedirectPolicy;
 use super::resolve::Resolve;
 use super::tls::Tls;
 use super::udp_memory::UdpMemory;
@@ -36,7 +38,7 @@ pub(super) struct Settings {
     pub(super) total_timeout: Option<Duration>,
     pub(super) read_timeout: Option<Duration>,
     pub(super) attempt_delay: Duration,
-    pub(super) redirects: usize,
+    pub(super) redirects: RedirectPolicy,
     pub(super) retries: u32,
     /// The time to wait for 100 (Continue).
     pub(super) expect_wait: Duration,
@@ -44,6 +46,11 @@ pub(super) struct Settings {
     pub(super) expects_above: Option<u64>,
     pub(super) decompresses: bool,
     pub(super) user_agent: Option<HeaderValue>,
+    pub(super) default_headers: HeaderMap,
+    pub(super) cookies: Option<Arc<dyn CookieStore>>,
+    /// The largest content that is read at once.
+    pub(super) content_limit: u64,
+    pub(super) https_only: bool,
     pub(super) overrides: HashMap<(String, u16), Vec<ScopedIp>>,
     pub(super) connect_to: Vec<ConnectTo>,
     pub(super) family: Option<Family>,

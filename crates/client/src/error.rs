@@ -6,6 +6,7 @@ use std::io;
 
 use courser_http3_tokio as h3;
 use courser_quic::{ConnectionError, HandshakeFailure, HandshakeOffer};
+use http::StatusCode;
 
 use super::header_limits::{MAX_HEADER_SIZE, MAX_HEADERS};
 use super::pinned;
@@ -30,6 +31,8 @@ struct Parts {
     is_unprocessed: bool,
     /// True if a reused connection was closed, perhaps because it had been idle for too long.
     is_stale: bool,
+    /// The status that the caller treats as an error.
+    status: Option<StatusCode>,
 }
 
 /// The kind of a failed request.
@@ -83,8 +86,13 @@ pub enum ErrorKind {
     Http3,
     /// The limit of redirects was exceeded, or a redirect cannot be followed.
     Redirect,
-    /// The content does not match its content coding.
+    /// The content does not match its content coding, or is not the JSON that the caller expects.
     Decode,
+    /// The status of the response is 400 to 599, and the caller treats it as an error
+    /// ([`Response::error_for_status`](super::Response::error_for_status)).
+    Status,
+    /// The content is larger than the limit for reading it at once ([`Response::limit`](super::Response::limit)).
+    TooLarge,
 }
 
 impl Error {
@@ -98,6 +106,7 @@ impl Error {
             handshake: None,
             is_unprocessed: false,
             is_stale: false,
+            status: None,
         }))
     }
 
@@ -124,6 +133,17 @@ impl Error {
     pub(super) fn stale(mut self, is_stale: bool) -> Self {
         self.0.is_stale = is_stale;
         self
+    }
+
+    pub(super) fn with_status(mut self, status: StatusCode) -> Self {
+        self.0.status = Some(status);
+        self
+    }
+
+    /// Returns the status of the response if it is the error
+    /// ([`Response::error_for_status`](super::Response::error_for_status)).
+    pub fn status(&self) -> Option<StatusCode> {
+        self.0.status
     }
 
     /// Returns the kind of the failure.

@@ -25,15 +25,16 @@ use super::request_head;
 use super::second_lane::{Answer, first_answer};
 use super::timing::{EarlyRequest, Timing};
 
-/// Sends a request to its origin, and repeats it if it was not processed.
+/// Sends a request to its origin, and repeats it if it was not processed. An expectation that the server refuses is
+/// removed from it.
 pub(super) async fn exchange(
     core: &Arc<Core>,
-    request: Request<RequestBody>,
+    parts: &mut Parts,
+    mut body: RequestBody,
 ) -> Result<Response<Body>, Error> {
-    let origin = Origin::of(request.uri())?;
+    let origin = Origin::of(&parts.uri)?;
     let key = core.key(&origin);
-    let (mut parts, mut body) = request.into_parts();
-    request_head::check(&parts, &body)?;
+    request_head::check(parts, &body)?;
     let replay = body.handle();
     let mut timing = Timing::new();
     let mut expects_above = core.settings.expects_above;
@@ -42,7 +43,7 @@ pub(super) async fn exchange(
             core,
             key: &key,
             origin: &origin,
-            parts: &parts,
+            parts,
             expects_above,
         };
         let (established, is_reused) = obtain(core, &key, &mut timing).await?;
