@@ -1,10 +1,13 @@
 //! A request with all its redirects.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::header;
 use http::request::Parts;
-use http::{Request, Response};
+use http::{Request, Response, Version};
+use http_body::Body as _;
+use http_body_util::{BodyExt as _, Limited};
 
 use super::body::Body;
 use super::cookies;
@@ -53,6 +56,7 @@ pub(super) async fn follow(
             }
             return Ok(with_history(response, parts, hops));
         };
+        discard(response).await;
         body = next;
         redirect.clean(&mut parts.headers);
         if let Some(credentials) = credentials {
@@ -113,8 +117,31 @@ async fn exchange_with_cookies(
     Ok(response)
 }
 
+/// Reads the rest of a short response over HTTP/1.1, whose connection can then carry the next request. Other versions
+/// need no connection of their own.
+async fn discard(response: Response<Body>) {
+    if response.version() > Version::HTTP_11 || response.body().is_end_stream() {
+        return;
+    }
+    let mut body = Limited::new(response.into_body(), MAX_DISCARDED);
+    let rest = async { while let Some(Ok(_)) = body.frame().await {} };
+    // A response that is longer or slower costs its connection.
+    let _ = tokio::time::timeout(MAX_DISCARD_TIME, rest).await;
+    // Lets the tasks run that read the end of the response and return the connection to the pool.
+    for _ in 0..TURNS {
+        tokio::task::yield_now().await;
+    }
+}
+
 fn with_history(mut response: Response<Body>, parts: Parts, hops: Vec<Hop>) -> Response<Body> {
     let history = History::new(parts.uri, hops);
     response.extensions_mut().insert(history);
     response
 }
+
+/// The most of a redirect's content that is read to keep its connection, K523: more takes longer than a new connection.
+const MAX_DISCARDED: usize = 64 * 1024;
+/// The longest time for it, K523.
+const MAX_DISCARD_TIME: Duration = Duration::from_secs(1);
+/// Turns of other tasks until a connection has returned: that of the connection, and that which waits for it.
+const TURNS: usize = 3;

@@ -140,6 +140,36 @@ async fn forms_with_files_stream_over_all_protocols() {
     }
 }
 
+/// The tasks that return a connection may be too late for the next request, but not each time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn redirects_over_http1_keep_their_connection() {
+    const RUNS: usize = 10;
+    for (path, keeps) in [("/login", true), ("/large", false)] {
+        let server = Server::start(
+            Protocols::Http1,
+            service(|request| async move {
+                let mut response = redirect("/home", "");
+                match request.uri().path() {
+                    "/home" => return http::Response::new(full("home")),
+                    "/large" => *response.body_mut() = full(vec![7; 1 << 20]),
+                    _ => {}
+                }
+                response
+            }),
+        )
+        .await;
+        for _ in 0..RUNS {
+            let client = client(&server);
+            let response = within(client.get(server.url(path)))
+                .await
+                .expect("answered");
+            assert_eq!(described(response).await, "home");
+        }
+        let (_, connections) = server.connections.counts();
+        assert_eq!(connections < 2 * RUNS, keeps, "{path}: {connections}");
+    }
+}
+
 /// Returns a service with a login: it redirects twice, and each redirect sets a cookie.
 fn login() -> Service {
     service(|request| async move {
