@@ -1,5 +1,7 @@
 //! The body of a response over any version of HTTP.
 
+mod own;
+
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Weak;
@@ -7,20 +9,28 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use courser_base::Mutex;
 use courser_http3_tokio as h3;
 use courser_quic::Connection;
+use futures_core::Stream;
 use http_body::{Body as _, Frame, SizeHint};
+use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep};
 use tower_http::decompression::DecompressionBody;
 
-use super::error::{Error, ErrorKind};
+use self::own::{FileBody, Streamed};
+use super::error::{BoxError, Error, ErrorKind};
 use super::expectation::Expectation;
 use super::link::{Established, Link};
 use super::pool::{Key, Pool};
+use super::request_body;
 use super::timing::Timing;
 
-/// The body of a response: its content as it arrives, then its trailers.
+/// The content of a message, then its trailers.
+///
+/// As the body of a response it returns data as it arrives. As the body of a request it is created
+/// [from text or bytes](Body::from), [from a stream](Body::from_stream) or [from another body](Body::wrap).
 ///
 /// An unread body applies back-pressure to the server. Dropping it before its end cancels the request, which
 /// closes an HTTP/1.1 connection and leaves connections of other versions open.
@@ -32,6 +42,10 @@ pub struct Body(Kind);
 enum Kind {
     Plain(Box<Plain>),
     Decoded(Pin<Box<DecompressionBody<Body>>>),
+    /// Content of the program that is in memory; `None` after its end.
+    Full(Option<Bytes>),
+    /// Other content of the program. The lock is never waited for; it makes the body `Sync`.
+    Own(Box<Mutex<UnsyncBoxBody<Bytes, BoxError>>>),
 }
 
 struct Plain {
@@ -64,6 +78,68 @@ struct Limits {
 }
 
 impl Body {
+    /// Creates a body without content.
+    pub const fn empty() -> Self {
+        Self(Kind::Full(None))
+    }
+
+    /// Creates a body from another one of any type.
+    ///
+    /// ```
+    /// # mod courser { pub use courser_client::{self as client, Client}; }
+    /// use courser::client::Body;
+    /// use http_body_util::Full;
+    ///
+    /// let body = Body::wrap(Full::new(bytes::Bytes::from("content")));
+    /// # drop(body);
+    /// ```
+    pub fn wrap<B>(body: B) -> Self
+    where
+        B: http_body::Body + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        if body.is_end_stream() {
+            return Self::empty();
+        }
+        Self(Kind::Own(Box::new(Mutex::new(request_body::boxed(body)))))
+    }
+
+    /// Creates a body from a stream of pieces. Its length is unknown, so it is sent in chunks over HTTP/1.1.
+    ///
+    /// ```
+    /// # mod courser { pub use courser_client::{self as client, Client}; }
+    /// use courser::client::Body;
+    /// use futures_util::stream;
+    ///
+    /// let pieces = ["one", "two"].map(Ok::<_, std::io::Error>);
+    /// let body = Body::from_stream(stream::iter(pieces));
+    /// # drop(body);
+    /// ```
+    pub fn from_stream<S, T, E>(stream: S) -> Self
+    where
+        S: Stream<Item = Result<T, E>> + Send + 'static,
+        T: Into<Bytes>,
+        E: Into<BoxError>,
+    {
+        Self::wrap(Streamed(Box::pin(stream)))
+    }
+
+    /// Returns a body with the same content, or `None` if the content is not in memory.
+    pub fn try_clone(&self) -> Option<Self> {
+        match &self.0 {
+            Kind::Full(data) => Some(Self(Kind::Full(data.clone()))),
+            _ => None,
+        }
+    }
+
+    /// Returns the content if it is in memory.
+    pub(super) fn into_memory(self) -> Result<Option<Bytes>, Self> {
+        match self.0 {
+            Kind::Full(data) => Ok(data),
+            kind => Err(Self(kind)),
+        }
+    }
+
     fn new(source: Source, timing: Timing) -> Self {
         let mut plain = Plain {
             source,
@@ -122,12 +198,63 @@ impl Body {
         }
     }
 
-    /// Returns the timing so far. After the end of the body it includes the total time.
+    /// Returns the timing so far. After the end of the body it includes the total time. The timing of a body that was
+    /// not received is empty.
     pub fn timing(&self) -> Timing {
         match &self.0 {
             Kind::Plain(plain) => plain.timing(),
             Kind::Decoded(body) => body.get_ref().timing(),
+            Kind::Full(_) | Kind::Own(_) => Timing::new(),
         }
+    }
+}
+
+impl Default for Body {
+    fn default() -> Self {
+        Self::empty()
+    }
+}
+
+impl From<Bytes> for Body {
+    fn from(data: Bytes) -> Self {
+        Self(Kind::Full((!data.is_empty()).then_some(data)))
+    }
+}
+
+impl From<Vec<u8>> for Body {
+    fn from(data: Vec<u8>) -> Self {
+        Bytes::from(data).into()
+    }
+}
+
+impl From<String> for Body {
+    fn from(text: String) -> Self {
+        Bytes::from(text).into()
+    }
+}
+
+impl From<&'static str> for Body {
+    fn from(text: &'static str) -> Self {
+        Bytes::from_static(text.as_bytes()).into()
+    }
+}
+
+impl From<&'static [u8]> for Body {
+    fn from(data: &'static [u8]) -> Self {
+        Bytes::from_static(data).into()
+    }
+}
+
+impl From<h3::Empty> for Body {
+    fn from(_: h3::Empty) -> Self {
+        Self::empty()
+    }
+}
+
+/// The content of a file from its present position on, read as it is sent.
+impl From<tokio::fs::File> for Body {
+    fn from(file: tokio::fs::File) -> Self {
+        Self::wrap(FileBody::new(file))
     }
 }
 
@@ -259,6 +386,10 @@ impl http_body::Body for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         match &mut self.0 {
             Kind::Plain(plain) => plain.poll(cx),
+            Kind::Full(data) => Poll::Ready(data.take().map(|data| Ok(Frame::data(data)))),
+            Kind::Own(body) => Pin::new(&mut *body.lock())
+                .poll_frame(cx)
+                .map_err(of_program),
             Kind::Decoded(body) => {
                 body.as_mut()
                     .poll_frame(cx)
@@ -277,6 +408,8 @@ impl http_body::Body for Body {
         match &self.0 {
             Kind::Plain(plain) => plain.has_ended,
             Kind::Decoded(body) => body.is_end_stream(),
+            Kind::Full(data) => data.is_none(),
+            Kind::Own(body) => body.lock().is_end_stream(),
         }
     }
 
@@ -288,6 +421,18 @@ impl http_body::Body for Body {
                 Source::Http2(body) | Source::Http1(body, _) => body.size_hint(),
             },
             Kind::Decoded(body) => body.size_hint(),
+            Kind::Full(data) => SizeHint::with_exact(data.as_ref().map_or(0, Bytes::len) as u64),
+            Kind::Own(body) => body.lock().size_hint(),
+        }
+    }
+}
+
+/// Returns the error of a body of the program.
+fn of_program(error: BoxError) -> Error {
+    match error.downcast::<Error>() {
+        Ok(error) => *error,
+        Err(error) => {
+            Error::new(ErrorKind::RequestBody, format!("request body: {error}")).with_source(error)
         }
     }
 }

@@ -11,9 +11,10 @@ use courser_quic::rustls::client::danger::ServerCertVerifier;
 use courser_quic::rustls::pki_types::CertificateDer;
 use courser_quic::telemetry::SinkFactory;
 use courser_quic::{Cryptography, Ech, Identity, QuicVersion, TokenStore, TransportConfig};
-use http::HeaderValue;
+use http::{HeaderMap, HeaderValue};
 
 use super::Client;
+use super::cookies::CookieStore;
 use super::core::{ConnectTo, Core, Settings, TcpSettings};
 use super::error::{Error, ErrorKind};
 use super::expectation;
@@ -21,7 +22,9 @@ use super::family::Family;
 use super::pool::Limits;
 use super::proxy::{Proxies, Proxy};
 use super::race;
+use super::redirect_policy::RedirectPolicy;
 use super::resolve::{Resolve, SystemResolver};
+use super::response;
 use super::retry::RetryPolicy;
 use super::tls::{Tls, TlsSettings, Trust};
 use super::version::{HttpVersion, TlsVersions};
@@ -70,6 +73,8 @@ pub struct ClientBuilder {
     tokens: Option<Arc<dyn TokenStore>>,
     sinks: Option<Arc<dyn SinkFactory>>,
     resolver: Option<Arc<dyn Resolve>>,
+    /// The first error of a setting, for `build`.
+    wrong: Option<Error>,
 }
 
 impl Default for ClientBuilder {
@@ -80,7 +85,7 @@ impl Default for ClientBuilder {
             total_timeout: None,
             read_timeout: None,
             attempt_delay: race::DEFAULT_DELAY,
-            redirects: MAX_REDIRECTS,
+            redirects: RedirectPolicy::default(),
             retries: MAX_RETRIES,
             retry: None,
             moves_in_background: true,
@@ -88,6 +93,10 @@ impl Default for ClientBuilder {
             expects_above: None,
             decompresses: true,
             user_agent: None,
+            default_headers: HeaderMap::new(),
+            cookies: None,
+            content_limit: response::DEFAULT_LIMIT,
+            https_only: false,
             overrides: std::collections::HashMap::new(),
             connect_to: Vec::new(),
             family: None,
@@ -111,6 +120,7 @@ impl Default for ClientBuilder {
             tokens: None,
             sinks: None,
             resolver: None,
+            wrong: None,
         }
     }
 }
@@ -155,9 +165,46 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the largest number of redirects to follow. With 0, redirects are returned as responses. Default 10.
-    pub fn redirects(mut self, limit: usize) -> Self {
-        self.settings.redirects = limit;
+    /// Sets the largest number of redirects to follow, 100 at most. With 0, redirects are returned as responses.
+    /// Default 10.
+    pub fn redirects(self, limit: usize) -> Self {
+        self.redirect_policy(RedirectPolicy::limited(limit))
+    }
+
+    /// Sets which redirects are followed. Default: [ten](RedirectPolicy::limited).
+    ///
+    /// The fields `authorization`, `cookie` and `proxy-authorization`, and values that are marked as
+    /// [sensitive](HeaderValue::set_sensitive), stay with the origin of the request. Methods change as in browsers:
+    /// POST becomes GET after 301 and 302, and all methods but HEAD after 303.
+    pub fn redirect_policy(mut self, policy: RedirectPolicy) -> Self {
+        self.settings.redirects = policy;
+        self
+    }
+
+    /// Sets the store of cookies, such as a `CookieJar` (feature `cookies`). Each response sets cookies in it, also
+    /// each redirect, and each request has those that match its URL, after those of its own `cookie` field. None by
+    /// default.
+    pub fn cookie_store(mut self, store: Arc<dyn CookieStore>) -> Self {
+        self.settings.cookies = Some(store);
+        self
+    }
+
+    /// Sets header fields for all requests that do not have them.
+    pub fn default_headers(mut self, headers: HeaderMap) -> Self {
+        self.settings.default_headers = headers;
+        self
+    }
+
+    /// Refuses URLs with the scheme `http`, also those of redirects. Off by default.
+    pub fn https_only(mut self, refuses_http: bool) -> Self {
+        self.settings.https_only = refuses_http;
+        self
+    }
+
+    /// Sets the largest number of bytes that [`Response::bytes`](super::Response::bytes) and similar methods read.
+    /// Default 64 MiB.
+    pub fn content_limit(mut self, bytes: u64) -> Self {
+        self.settings.content_limit = bytes;
         self
     }
 
@@ -198,9 +245,20 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the `user-agent` field for requests without one. None by default.
-    pub fn user_agent(mut self, name: HeaderValue) -> Self {
-        self.settings.user_agent = Some(name);
+    /// Sets the `user-agent` field for requests without one, such as `"example/1.0"`. None by default. A value that
+    /// cannot be sent is an error of [`build`](Self::build).
+    pub fn user_agent<V>(mut self, name: V) -> Self
+    where
+        HeaderValue: TryFrom<V>,
+        <HeaderValue as TryFrom<V>>::Error: Into<http::Error>,
+    {
+        match HeaderValue::try_from(name) {
+            Ok(name) => self.settings.user_agent = Some(name),
+            Err(error) => {
+                let text = format!("the user agent cannot be sent: {}", error.into());
+                self.wrong = Some(Error::new(ErrorKind::Config, text));
+            }
+        }
         self
     }
 
@@ -546,6 +604,9 @@ impl ClientBuilder {
     /// [`ErrorKind::Config`] if the system's certificates cannot be loaded, if certificate and key do not match,
     /// or if a file or setting cannot be used; [`ErrorKind::Unsupported`] for an unsupported kind of proxy.
     pub fn build(mut self) -> Result<Client, Error> {
+        if let Some(wrong) = self.wrong {
+            return Err(wrong);
+        }
         self.settings.proxies = Proxies::of(&self.settings.proxy)?;
         if self.settings.interface.is_some() && !cfg!(target_os = "linux") {
             let text = "connections can be bound to an interface on Linux only: use an address";
@@ -594,7 +655,5 @@ impl std::fmt::Debug for ClientBuilder {
 
 /// Default of the connect timeout, which allows three retransmissions of the first packet.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
-/// Default number of redirects, as in most clients.
-const MAX_REDIRECTS: usize = 10;
 /// Default number of retries: one for a stale connection, and two for connections that are going away.
 const MAX_RETRIES: u32 = 3;

@@ -12,11 +12,12 @@ use std::time::{Duration, Instant, SystemTime};
 
 use courser_base::{Mutex, ScopedIp};
 use courser_quic::hooks::parse_ip;
-use http::{HeaderValue, Uri};
+use http::{HeaderMap, HeaderValue, Uri};
 use tokio::sync::watch;
 
 use super::alt_svc::{AltSvcCache, Change};
 use super::body::Body;
+use super::cookies::CookieStore;
 use super::early_data::Remembered;
 use super::endpoints::Endpoints;
 use super::error::{Error, ErrorKind};
@@ -27,6 +28,7 @@ use super::origin::Origin;
 use super::pool::{Key, Limits, Pool};
 use super::proxy::{Proxies, Proxy};
 use super::received;
+use super::redirect_policy::RedirectPolicy;
 use super::resolve::Resolve;
 use super::retry::{Budgets, RetryPolicy};
 use super::tls::Tls;
@@ -40,7 +42,7 @@ pub(super) struct Settings {
     pub(super) total_timeout: Option<Duration>,
     pub(super) read_timeout: Option<Duration>,
     pub(super) attempt_delay: Duration,
-    pub(super) redirects: usize,
+    pub(super) redirects: RedirectPolicy,
     pub(super) retries: u32,
     pub(super) retry: Option<RetryPolicy>,
     /// True if requests over TCP begin to use QUIC when it was announced.
@@ -51,6 +53,11 @@ pub(super) struct Settings {
     pub(super) expects_above: Option<u64>,
     pub(super) decompresses: bool,
     pub(super) user_agent: Option<HeaderValue>,
+    pub(super) default_headers: HeaderMap,
+    pub(super) cookies: Option<Arc<dyn CookieStore>>,
+    /// The largest content that is read at once.
+    pub(super) content_limit: u64,
+    pub(super) https_only: bool,
     pub(super) overrides: HashMap<(String, u16), Vec<ScopedIp>>,
     pub(super) connect_to: Vec<ConnectTo>,
     pub(super) family: Option<Family>,

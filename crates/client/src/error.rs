@@ -6,7 +6,7 @@ use std::io;
 
 use courser_http3_tokio as h3;
 use courser_quic::{ConnectionError, HandshakeFailure, HandshakeOffer};
-use http::{Method, Uri};
+use http::{Method, StatusCode, Uri};
 
 use super::header_limits::{MAX_HEADER_SIZE, MAX_HEADERS};
 use super::pinned;
@@ -38,6 +38,8 @@ struct Parts {
     is_idempotent: bool,
     /// The URL of the request without credentials.
     url: Option<Box<str>>,
+    /// The status that the caller treats as an error.
+    status: Option<StatusCode>,
 }
 
 /// The kind of a failed request.
@@ -91,8 +93,13 @@ pub enum ErrorKind {
     Http3,
     /// The limit of redirects was exceeded, or a redirect cannot be followed.
     Redirect,
-    /// The content does not match its content coding.
+    /// The content does not match its content coding, or is not the JSON that the caller expects.
     Decode,
+    /// The status of the response is 400 to 599, and the caller treats it as an error
+    /// ([`Response::error_for_status`](super::Response::error_for_status)).
+    Status,
+    /// The content is larger than the limit for reading it at once ([`Response::limit`](super::Response::limit)).
+    TooLarge,
 }
 
 impl Error {
@@ -109,6 +116,7 @@ impl Error {
             is_late: false,
             is_idempotent: false,
             url: None,
+            status: None,
         }))
     }
 
@@ -150,6 +158,17 @@ impl Error {
             self.0.url = Some(without_credentials(url).into());
         }
         self
+    }
+
+    pub(super) fn with_status(mut self, status: StatusCode) -> Self {
+        self.0.status = Some(status);
+        self
+    }
+
+    /// Returns the status of the response if it is the error
+    /// ([`Response::error_for_status`](super::Response::error_for_status)).
+    pub fn status(&self) -> Option<StatusCode> {
+        self.0.status
     }
 
     /// Returns the kind of the failure.

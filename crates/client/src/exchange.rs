@@ -28,17 +28,17 @@ use super::second_lane::{Answer, first_answer};
 use super::timing::{EarlyRequest, Timing};
 
 /// Sends a request to its origin, and repeats it if it was not processed, or by the policy of the request or of the
-/// client.
+/// client. An expectation that the server refuses is removed from it.
 pub(super) async fn exchange(
     core: &Arc<Core>,
-    request: Request<RequestBody>,
+    parts: &mut Parts,
+    body: RequestBody,
 ) -> Result<Response<Body>, Error> {
-    let (mut parts, body) = request.into_parts();
     let own = parts.extensions.get::<RetryPolicy>();
     let outcome = match own.or(core.settings.retry.as_ref()).cloned() {
-        None => once(core, &mut parts, body, Timing::new()).await,
+        None => once(core, parts, body, Timing::new()).await,
         // Boxed, so that requests without a policy reserve no memory for it.
-        Some(policy) => Box::pin(retry::exchange(core, policy, &mut parts, body)).await,
+        Some(policy) => Box::pin(retry::exchange(core, policy, parts, body)).await,
     };
     outcome.map_err(|error| error.of_request(&parts.method, &parts.uri))
 }

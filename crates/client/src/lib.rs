@@ -10,15 +10,18 @@
 //! ```no_run
 //! # mod courser { pub use courser_quic::*; pub use courser_client::{self as client, Client}; }
 //! use courser::Client;
-//! use http_body_util::BodyExt;
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let client = Client::new()?;
-//! let response = client.get("https://example.org/").await?;
+//! let response = client.get("https://example.org/").await?.error_for_status()?;
 //! println!("{} over {:?}", response.status(), response.version());
-//! let body = response.into_body().collect().await?.to_bytes();
+//! println!("{}", response.text().await?);
 //! # Ok(()) }
 //! ```
+//!
+//! Requests are built with [`Client::get`] and similar methods, or are any [`http::Request`] for [`Client::send`]. The
+//! features `json`, `form`, `cookies` and `charset` add JSON, queries and forms, a cookie jar, and texts in charsets
+//! other than UTF-8.
 //!
 //! A client is also a [`tower_service::Service`], so it can be wrapped in tower's layers. Each response has its
 //! [`Timing`] in its extensions.
@@ -36,6 +39,7 @@ mod body;
 mod builder;
 mod coalescing;
 mod connect;
+mod cookies;
 mod core;
 mod early_data;
 mod endpoints;
@@ -43,10 +47,13 @@ mod error;
 mod exchange;
 mod expectation;
 mod family;
+mod follow;
 mod header_limits;
+mod history;
 mod interim;
 mod link;
 mod moves;
+pub mod multipart;
 mod origin;
 mod pinned;
 mod pool;
@@ -55,9 +62,12 @@ mod proxy;
 mod race;
 mod received;
 mod redirect;
+mod redirect_policy;
 mod request_body;
+mod request_builder;
 mod request_head;
 mod resolve;
+mod response;
 mod retry;
 mod second_lane;
 mod serves;
@@ -65,8 +75,10 @@ mod timing;
 mod tls;
 mod token_file;
 mod udp_memory;
+mod url;
 mod version;
 
+use std::any::Any;
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
@@ -74,9 +86,15 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+/// Content in memory.
+#[doc(no_inline)]
+pub use bytes::Bytes;
 pub use courser_base::ScopedIp;
 use courser_http3_tokio as h3;
-use http::{Request, Response, Uri, header};
+/// The types of requests and responses.
+#[doc(no_inline)]
+pub use http;
+use http::{Request, Uri, header};
 use tower_http::decompression::Decompression;
 use tower_service::Service;
 
@@ -86,22 +104,43 @@ pub mod fuzzing {
     pub use super::alt_svc::{announce, rewrite_file};
 }
 
+/// Parts of the cookie jar for tools that store cookies themselves, which are not part of the public API.
+#[cfg(feature = "cookies")]
+#[doc(hidden)]
+pub mod cookie_parts {
+    pub use super::cookies::cookie::*;
+    pub use super::cookies::date::*;
+    pub use super::cookies::jar::*;
+}
+
 pub use self::body::Body;
 pub use self::builder::ClientBuilder;
+pub use self::cookies::CookieStore;
+#[cfg(feature = "cookies")]
+pub use self::cookies::cookie::Cookie;
+#[cfg(feature = "cookies")]
+pub use self::cookies::{CookieJar, RefusedCookie};
 pub use self::error::{Error, ErrorKind};
 pub use self::family::Family;
+pub use self::history::{History, Hop};
 pub use self::origin::Origin;
 pub use self::preparation::Prepared;
 pub use self::proxy::{Proxy, ProxyFunction};
 pub use self::race::Transport;
 pub use self::redirect::Redirect;
+pub use self::redirect_policy::{RedirectAction, RedirectAttempt, RedirectPolicy};
+pub use self::request_builder::{RequestBuilder, RequestTimeout};
 #[cfg(feature = "dns")]
 pub use self::resolve::DnsResolver;
 pub use self::resolve::{Resolve, Resolving, ServiceRecord, SystemResolver};
+pub use self::response::{BytesStream, Response};
 pub use self::retry::RetryPolicy;
 pub use self::timing::{Attempt, EarlyRequest, Outcome, Timing, TlsSummary};
 pub use self::token_file::{FileTokenStore, TokenFileError, TokenFileReason};
+pub use self::url::IntoUrl;
 pub use self::version::{HttpVersion, TlsVersions};
+/// URLs as browsers parse them, for [`IntoUrl`].
+pub use ::url::Url;
 
 use self::core::{Alive, Core};
 use self::error::BoxError;
@@ -118,37 +157,13 @@ pub struct Client(
 );
 
 impl Client {
-    /// Sends a GET request.
-    ///
-    /// ```no_run
-    /// # mod courser { pub use courser_quic::*; pub use courser_client::{self as client, Client}; }
-    /// # async fn example(client: courser::Client) -> Result<(), Box<dyn std::error::Error>> {
-    /// use http_body_util::BodyExt;
-    ///
-    /// let response = client.get("https://example.org/").await?;
-    /// println!("{:?} {}", response.version(), response.status());
-    /// let body = response.into_body().collect().await?.to_bytes();
-    /// # drop(body);
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// The errors of [`Client::send`], and [`ErrorKind::Url`] if `url` is invalid.
-    pub async fn get(&self, url: &str) -> Result<Response<Body>, Error> {
-        let uri: Uri = url.parse().map_err(|error| {
-            let text = format!("'{url}' is not a URL: {error}");
-            Error::new(ErrorKind::Url, text)
-        })?;
-        let mut request = Request::new(h3::Empty);
-        *request.uri_mut() = uri;
-        self.send(request).await
-    }
-
     /// Sends a request, follows redirects, and waits for the header section of the response. The request body is
     /// sent meanwhile, and may continue after the response has arrived.
     ///
     /// The URI must be absolute. A `content-length` is added if the body reports its exact size. The extensions
-    /// of the request may contain [`OnInterim`](h3::OnInterim) and [`Priority`](h3::Priority).
+    /// of the request may contain [`OnInterim`](h3::OnInterim), [`Priority`](h3::Priority) and [`RequestTimeout`];
+    /// those of the response contain its [`History`] and its [`Timing`]. `Response::from` adds the methods of
+    /// [`client::Response`](self::Response).
     ///
     /// ```no_run
     /// # mod courser { pub use courser_quic::*; pub use courser_client::{self as client, Client}; }
@@ -170,16 +185,23 @@ impl Client {
     ///
     /// # Cancel safety
     /// Dropping the future before it is ready cancels the request.
-    pub async fn send<B>(&self, request: Request<B>) -> Result<Response<Body>, Error>
+    pub async fn send<B>(&self, request: Request<B>) -> Result<http::Response<Body>, Error>
     where
         B: http_body::Body + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        let limit = self.0.settings.total_timeout;
-        let deadline = limit.map(|limit| (limit, tokio::time::Instant::now() + limit));
+        let mut request = request.map(request_body_of);
+        let own_limit = request.extensions_mut().remove::<RequestTimeout>();
+        let limit = own_limit.map(|limit| limit.0);
+        let limit = limit.or(self.0.settings.total_timeout);
+        // A limit beyond the clock is none.
+        let deadline = limit.and_then(|limit| {
+            let deadline = tokio::time::Instant::now().checked_add(limit)?;
+            Some((limit, deadline))
+        });
         // For the error of the deadline.
-        let asked = limit.map(|_| (request.method().clone(), request.uri().clone()));
-        let following = self.follow(request.map(RequestBody::new));
+        let asked = deadline.map(|_| (request.method().clone(), request.uri().clone()));
+        let following = follow::follow(&self.0, request);
         let mut response = match deadline.zip(asked) {
             None => following.await?,
             Some(((limit, deadline), (method, url))) => {
@@ -261,50 +283,6 @@ impl Client {
             }
         }
     }
-
-    async fn follow(&self, request: Request<RequestBody>) -> Result<Response<Body>, Error> {
-        let (mut parts, mut body) = request.into_parts();
-        if self.0.settings.decompresses {
-            request_head::request_codings(&mut parts.headers);
-        }
-        if let Some(name) = &self.0.settings.user_agent
-            && !parts.headers.contains_key(header::USER_AGENT)
-        {
-            parts.headers.insert(header::USER_AGENT, name.clone());
-        }
-        for followed in 0.. {
-            let replay = body.handle();
-            let request = Request::from_parts(parts.clone(), body);
-            let response = exchange::exchange(&self.0, request).await?;
-            if self.0.settings.redirects == 0 {
-                return Ok(response);
-            }
-            let (status, headers) = (response.status(), response.headers());
-            let Some(redirect) = Redirect::of(&parts.method, &parts.uri, status, headers)? else {
-                return Ok(response);
-            };
-            if followed >= self.0.settings.redirects {
-                let text = format!(
-                    "more than {} redirects, the last to {}",
-                    self.0.settings.redirects, redirect.uri
-                );
-                return Err(Error::new(ErrorKind::Redirect, text));
-            }
-            body = if redirect.keeps_body {
-                match replay.restart() {
-                    Some(body) => body,
-                    // The body was sent and cannot be repeated, so the caller must follow the redirect.
-                    None => return Ok(response),
-                }
-            } else {
-                RequestBody::empty()
-            };
-            redirect.clean(&mut parts.headers);
-            parts.method = redirect.method;
-            parts.uri = redirect.uri;
-        }
-        unreachable!("the loop ends with the last redirect")
-    }
 }
 
 impl<B> Service<Request<B>> for Client
@@ -313,9 +291,9 @@ where
     B::Data: Send,
     B::Error: Into<BoxError>,
 {
-    type Response = Response<Body>;
+    type Response = http::Response<Body>;
     type Error = Error;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Error>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<http::Response<Body>, Error>> + Send>>;
 
     fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
         Poll::Ready(Ok(()))
@@ -328,7 +306,7 @@ where
 }
 
 /// Decodes the content coding of a response if it is supported.
-async fn decode(response: Response<Body>) -> Response<Body> {
+async fn decode(response: http::Response<Body>) -> http::Response<Body> {
     let is_coded = response.headers().contains_key(header::CONTENT_ENCODING);
     if !is_coded || http_body::Body::is_end_stream(response.body()) {
         return response;
@@ -340,12 +318,12 @@ async fn decode(response: Response<Body>) -> Response<Body> {
 }
 
 /// A service that returns a given response, because the decompression layer wraps a service.
-struct Given(Option<Response<Body>>);
+struct Given(Option<http::Response<Body>>);
 
 impl Service<Request<h3::Empty>> for Given {
-    type Response = Response<Body>;
+    type Response = http::Response<Body>;
     type Error = Infallible;
-    type Future = std::future::Ready<Result<Response<Body>, Infallible>>;
+    type Future = std::future::Ready<Result<http::Response<Body>, Infallible>>;
 
     fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
@@ -355,6 +333,25 @@ impl Service<Request<h3::Empty>> for Given {
         let response = self.0.take();
         std::future::ready(Ok(response.expect("the service is called once")))
     }
+}
+
+/// Returns any body as that of a request. One of our own type with content in memory is not boxed.
+fn request_body_of<B>(body: B) -> RequestBody
+where
+    B: http_body::Body + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    let mut body = Some(body);
+    let any: &mut dyn Any = &mut body;
+    if let Some(own) = any.downcast_mut::<Option<Body>>()
+        && let Some(own) = own.take()
+    {
+        return match own.into_memory() {
+            Ok(data) => RequestBody::in_memory(data),
+            Err(own) => RequestBody::new(own),
+        };
+    }
+    body.map_or_else(RequestBody::empty, RequestBody::new)
 }
 
 fn no_response_within(limit: Duration) -> Error {

@@ -1,11 +1,12 @@
 //! Redirects (RFC 9110 §15.4).
 
-use http::header::{self, HeaderMap, HeaderName};
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode, Uri};
 use url::Url;
 
 use super::error::{Error, ErrorKind};
 use super::origin::Origin;
+use super::url::without_credentials;
 
 /// The target of a redirect.
 ///
@@ -66,6 +67,7 @@ impl Redirect {
             for name in CREDENTIALS {
                 headers.remove(name);
             }
+            remove_sensitive(headers);
         }
         if !self.keeps_body {
             for name in DESCRIBING {
@@ -84,17 +86,31 @@ impl Redirect {
     }
 }
 
+/// Removes the values that the caller has marked as secret, such as a key of an API in a field of its own.
+fn remove_sensitive(headers: &mut HeaderMap) {
+    if !headers.values().any(HeaderValue::is_sensitive) {
+        return;
+    }
+    let kept = headers.iter().filter(|(_, value)| !value.is_sensitive());
+    let kept: Vec<_> = kept
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    headers.clear();
+    for (name, value) in kept {
+        headers.append(name, value);
+    }
+}
+
 /// Resolves a reference relative to a URI (RFC 3986 §5).
 fn resolve(base: &Uri, reference: &[u8]) -> Result<Uri, Error> {
-    let shown = String::from_utf8_lossy(reference);
+    let text = String::from_utf8_lossy(reference);
     let wrong = |why: String| {
+        let shown = without_credentials(&text);
         let text = format!("cannot follow the redirect to '{shown}': {why}");
         Error::new(ErrorKind::Redirect, text)
     };
     let base = Url::parse(&base.to_string()).map_err(|error| wrong(error.to_string()))?;
-    let mut target = base
-        .join(&shown)
-        .map_err(|error| wrong(error.to_string()))?;
+    let mut target = base.join(&text).map_err(|error| wrong(error.to_string()))?;
     if !matches!(target.scheme(), "http" | "https") {
         return Err(wrong("only http and https are supported".to_owned()));
     }
@@ -205,6 +221,22 @@ mod tests {
     }
 
     #[test]
+    fn sensitive_values_stay_with_their_origin() {
+        for (location, count) in [("/x", 3), ("https://other.example/", 2)] {
+            let mut headers = HeaderMap::new();
+            let mut secret = HeaderValue::from_static("secret");
+            secret.set_sensitive(true);
+            headers.append("x-key", secret);
+            headers.append("x-key", HeaderValue::from_static("open"));
+            headers.append("x-other", HeaderValue::from_static("open"));
+            let found = redirect(&Method::GET, 302, location).expect("a redirect");
+            found.clean(&mut headers);
+            assert_eq!(headers.len(), count, "{location}");
+            assert!(headers.contains_key("x-key"), "{location}");
+        }
+    }
+
+    #[test]
     fn fields_of_dropped_content_are_dropped() {
         for status in [302, 303, 307] {
             let found = redirect(&Method::POST, status, "/x").expect("a redirect");
@@ -235,6 +267,8 @@ mod tests {
             "javascript:x",
             "https://",
             "http://[1",
+            "file:///etc/passwd",
+            "data:text/plain,x",
         ] {
             let error = redirect(&Method::GET, 302, location).expect_err(location);
             assert_eq!(error.kind(), ErrorKind::Redirect, "{location}");

@@ -51,15 +51,33 @@ impl RequestBody {
         B: Body + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        let has_ended = body.is_end_stream();
-        let source = Source {
-            inner: (!has_ended).then(|| Converted(Box::pin(body)).boxed_unsync()),
+        Self::streamed((!body.is_end_stream()).then(|| boxed(body)))
+    }
+
+    /// Creates a body from content in memory. It needs no boxes, and can be sent any number of times.
+    pub(super) fn in_memory(data: Option<Bytes>) -> Self {
+        Self::of(Source {
+            inner: None,
+            kept_bytes: data.as_ref().map_or(0, Bytes::len),
+            kept: data.map(Kept::Data).into_iter().collect(),
+            is_incomplete: false,
+            has_ended: true,
+            generation: 0,
+        })
+    }
+
+    fn streamed(inner: Option<UnsyncBoxBody<Bytes, BoxError>>) -> Self {
+        Self::of(Source {
+            has_ended: inner.is_none(),
+            inner,
             kept: Vec::new(),
             kept_bytes: 0,
             is_incomplete: false,
-            has_ended,
             generation: 0,
-        };
+        })
+    }
+
+    fn of(source: Source) -> Self {
         Self {
             source: Arc::new(Mutex::new(source)),
             next: 0,
@@ -88,6 +106,15 @@ impl RequestBody {
     fn lock(&self) -> MutexGuard<'_, Source> {
         lock(&self.source)
     }
+}
+
+/// Returns any body as one type.
+pub(super) fn boxed<B>(body: B) -> UnsyncBoxBody<Bytes, BoxError>
+where
+    B: Body + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    Converted(Box::pin(body)).boxed_unsync()
 }
 
 /// Recreates a request body from its kept frames.

@@ -11,15 +11,18 @@
 //!
 //! ```no_run
 //! use courser::Client;
-//! use http_body_util::BodyExt;
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let client = Client::new()?;
-//! let response = client.get("https://example.org/").await?;
+//! let response = client.get("https://example.org/").await?.error_for_status()?;
 //! println!("{} over {:?}", response.status(), response.version());
-//! let body = response.into_body().collect().await?.to_bytes();
+//! println!("{}", response.text().await?);
 //! # Ok(()) }
 //! ```
+//!
+//! Requests are built with [`Client::get`] and similar methods, or are any [`http::Request`] for [`Client::send`]. The
+//! features `json`, `form`, `cookies` and `charset` add JSON, queries and forms, a cookie jar, and texts in charsets
+//! other than UTF-8.
 //!
 //! A client is also a [`tower_service::Service`], so that layers of tower can wrap it. Each response has its
 //! [`Timing`] among its extensions.
@@ -33,12 +36,24 @@
 #[cfg(feature = "dns")]
 #[doc(inline)]
 pub use courser_client::DnsResolver;
+#[cfg(feature = "cookies")]
+#[doc(hidden)]
+pub use courser_client::cookie_parts;
 #[doc(hidden)]
 pub use courser_client::fuzzing;
 #[doc(inline)]
+pub use courser_client::multipart;
+#[doc(inline)]
 pub use courser_client::{
-    Attempt, Body, Client, ClientBuilder, EarlyRequest, Error, ErrorKind, Family, FileTokenStore,
-    HttpVersion, Origin, Outcome, Prepared, Proxy, ProxyFunction, Redirect, Resolve, Resolving,
-    RetryPolicy, ScopedIp, ServiceRecord, SystemResolver, Timing, TlsSummary, TlsVersions,
-    TokenFileError, TokenFileReason, Transport,
+    Attempt, Body, BytesStream, Client, ClientBuilder, CookieStore, EarlyRequest, Error, ErrorKind,
+    Family, FileTokenStore, History, Hop, HttpVersion, IntoUrl, Origin, Outcome, Prepared, Proxy,
+    ProxyFunction, Redirect, RedirectAction, RedirectAttempt, RedirectPolicy, RequestBuilder,
+    RequestTimeout, Resolve, Resolving, Response, RetryPolicy, ScopedIp, ServiceRecord,
+    SystemResolver, Timing, TlsSummary, TlsVersions, TokenFileError, TokenFileReason, Transport,
+    Url,
 };
+#[doc(no_inline)]
+pub use courser_client::{Bytes, http};
+#[cfg(feature = "cookies")]
+#[doc(inline)]
+pub use courser_client::{Cookie, CookieJar, RefusedCookie};

@@ -82,6 +82,7 @@
 //! | `http3` | yes | `h3`: HTTP/3 on a connection, as server and as client |
 //! | `server` | yes | `serve`: any tower service over HTTP/3, HTTP/2 and HTTP/1.1 |
 //! | `client` | no | `Client`: an HTTP client with a connection pool |
+//! | `json`, `form`, `cookies`, `charset` | no | JSON, queries and forms, a cookie jar, other charsets than UTF-8, for `client` |
 //! | `acme` | no | certificates from Let's Encrypt and other ACME servers, for `server` |
 //! | `files` | no | `files`: a directory as a tower service |
 //! | `dns` | no | HTTPS records and custom name servers, for `client` |

@@ -1,19 +1,17 @@
 //! `--cookie` and `--cookie-jar`: the cookie engine (draft-ietf-httpbis-rfc6265bis).
 
-mod cookie;
 mod file;
-mod jar;
 
 use std::io;
 use std::sync::MutexGuard;
 use std::time::SystemTime;
 
+use courser::client::cookie_parts::Jar;
 use courser_base::Mutex;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Uri};
 use url::Url;
 
-use self::jar::Jar;
 use super::plan::{CookiePlan, Verbosity};
 use super::verbose::Details;
 use super::{content, date};

@@ -127,7 +127,7 @@ async fn answer(request: Request<RequestBody>) -> Result<Response<Body>, Infalli
 
 /// Sends a request and reads the whole response, so that the connection stays open.
 async fn hello(scene: &Scene, client: &Client) {
-    let response = client.get(&scene.url("/")).await.expect("an answer");
+    let response = client.get(scene.url("/")).await.expect("an answer");
     response.into_body().collect().await.expect("a body");
 }
 

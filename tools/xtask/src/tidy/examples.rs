@@ -205,9 +205,19 @@ const CALLS: &[(&str, &str, &[&str])] = &[
         &["root", "transport_config"],
     ),
     (
+        "crates/client/src/request_builder.rs",
+        "Client",
+        &["get", "post", "request"],
+    ),
+    (
+        "crates/client/src/request_builder.rs",
+        "RequestBuilder",
+        &["query", "json", "send_with"],
+    ),
+    (
         "crates/client/src/lib.rs",
         "Client",
-        &["get", "send", "prepare_early_data"],
+        &["send", "prepare_early_data"],
     ),
     (
         "crates/transport/src/endpoint/mod.rs",

@@ -36,15 +36,11 @@ async fn announced_http3_is_used_for_the_next_connection() {
         .idle_timeout(std::time::Duration::from_millis(40))
         .build()
         .expect("a client");
-    let response = within(client.get(&server.url("/")))
-        .await
-        .expect("answered");
+    let response = within(client.get(server.url("/"))).await.expect("answered");
     assert_eq!(response.version(), Version::HTTP_2);
     assert_eq!(text(response).await, "None");
     server.connections.closed().await;
-    let response = within(client.get(&server.url("/")))
-        .await
-        .expect("answered");
+    let response = within(client.get(server.url("/"))).await.expect("answered");
     assert_eq!(response.version(), Version::HTTP_3);
     assert_eq!(text(response).await, "None", "it is the origin itself");
 }
@@ -60,9 +56,7 @@ async fn alt_svc_clear_withdraws_the_alternative() {
         .alt_svc_file(&file)
         .build()
         .expect("a client");
-    let response = within(client.get(&server.url("/")))
-        .await
-        .expect("answered");
+    let response = within(client.get(server.url("/"))).await.expect("answered");
     assert_eq!(response.version(), Version::HTTP_3);
     client.save_alt_svc().expect("writable");
     let left = std::fs::read_to_string(&file).expect("written");
@@ -79,9 +73,7 @@ async fn announced_alternatives_persist_in_a_file() {
             .alt_svc_file(&file)
             .build()
             .expect("a client");
-        let response = within(client.get(&server.url("/")))
-            .await
-            .expect("answered");
+        let response = within(client.get(server.url("/"))).await.expect("answered");
         assert_eq!(response.version(), expected);
         client.save_alt_svc().expect("writable");
     }
@@ -110,9 +102,7 @@ async fn alternative_that_does_not_serve_the_origin_is_forgotten() {
         .version(HttpVersion::Auto)
         .build()
         .expect("a client");
-    let response = within(client.get(&server.url("/")))
-        .await
-        .expect("answered");
+    let response = within(client.get(server.url("/"))).await.expect("answered");
     assert_eq!(response.status(), StatusCode::OK);
     assert_eq!(response.version(), Version::HTTP_2);
     assert_eq!(timing(&response).retries, 1);

@@ -115,14 +115,12 @@ async fn a_body_that_is_not_read_is_not_received() {
     for version in ALL {
         sent.store(0, std::sync::atomic::Ordering::SeqCst);
         let client = builder(&server).version(version).build().expect("a client");
-        let response = within(client.get(&server.url("/")))
-            .await
-            .expect("answered");
+        let response = within(client.get(server.url("/"))).await.expect("answered");
         // Gives the server time to continue the response. The client has another connection, because the first one
         // may have no credit left.
         let other = builder(&server).version(version).build().expect("a client");
         for _ in 0..50 {
-            let response = within(other.get(&server.url("/other"))).await;
+            let response = within(other.get(server.url("/other"))).await;
             assert_eq!(within(text(response.expect("answered"))).await, "other");
         }
         let chunks = sent.load(std::sync::atomic::Ordering::SeqCst);
@@ -202,7 +200,7 @@ async fn broken_coding_is_an_error_of_its_own() {
         }),
     )
     .await;
-    let response = within(client(&server).get(&server.url("/")))
+    let response = within(client(&server).get(server.url("/")))
         .await
         .expect("answered");
     let error = within(response.into_body().collect())
@@ -239,7 +237,7 @@ async fn silence_and_body_length_are_limited() {
             .read_timeout(Duration::from_secs(1))
             .build()
             .expect("a client");
-        let response = within(impatient.get(&server.url("/silent")))
+        let response = within(impatient.get(server.url("/silent")))
             .await
             .expect("a header section");
         let error = within(response.into_body().collect())
@@ -251,14 +249,14 @@ async fn silence_and_body_length_are_limited() {
             .timeout(Duration::from_secs(1))
             .build()
             .expect("a client");
-        let response = within(short.get(&server.url("/endless")))
+        let response = within(short.get(server.url("/endless")))
             .await
             .expect("a header section");
         let error = within(response.into_body().collect())
             .await
             .expect_err("too long");
         assert!(error.is_timeout(), "{version:?}: {error}");
-        let error = within(short.get(&server.url("/never")))
+        let error = within(short.get(server.url("/never")))
             .await
             .expect_err("no header section");
         assert!(

@@ -126,7 +126,7 @@ async fn https_record_enables_http3_for_the_first_request() {
     });
     let (address, asked) = name_server(zone).await;
     let client = builder(&server, address).build().expect("a client");
-    let response = within(client.get(&url(&server))).await.expect("answered");
+    let response = within(client.get(url(&server))).await.expect("answered");
     assert_eq!(response.version(), Version::HTTP_3);
     let asked = asked.lock().expect("no panic").clone();
     // RFC 9460 §9.1: other ports have names of their own.
@@ -160,7 +160,7 @@ async fn hints_and_ports_of_records_are_followed() {
         .root(quic.identity.certificate())
         .build()
         .expect("a client");
-    let response = within(client.get(&url(&server))).await.expect("answered");
+    let response = within(client.get(url(&server))).await.expect("answered");
     assert_eq!(response.version(), Version::HTTP_3);
     assert_eq!(timing(&response).remote, Some(quic.address));
 }
@@ -173,7 +173,7 @@ async fn missing_records_do_not_delay_requests() {
     let (address, _) = name_server(zone).await;
     let client = builder(&server, address).build().expect("a client");
     let began = Instant::now();
-    let response = within(client.get(&url(&server))).await.expect("answered");
+    let response = within(client.get(url(&server))).await.expect("answered");
     assert_eq!(response.version(), Version::HTTP_2);
     let took = began.elapsed();
     // Far less than the time for HTTPS records (limit K73).
@@ -191,7 +191,7 @@ async fn name_without_addresses_is_an_error_of_names() {
     let zone: Zone = Arc::new(|_, _| Some(Vec::new()));
     let (address, _) = name_server(zone).await;
     let client = builder(&server, address).build().expect("a client");
-    let error = within(client.get(&url(&server)))
+    let error = within(client.get(url(&server)))
         .await
         .expect_err("no address");
     assert!(error.is_dns(), "{error}");
@@ -261,7 +261,7 @@ async fn addresses_and_services_are_found_over_https() {
         .resolver(over_https(&names))
         .build()
         .expect("a client");
-    let response = within(client.get(&url(&server))).await.expect("answered");
+    let response = within(client.get(url(&server))).await.expect("answered");
     assert_eq!(response.version(), Version::HTTP_3);
 }
 

@@ -21,7 +21,7 @@ async fn untrusted_certificates_are_reported_over_all_protocols() {
         HttpVersion::Http3,
     ] {
         let client = builder(&other).version(version).build().expect("a client");
-        let error = within(client.get(&server.url("/")))
+        let error = within(client.get(server.url("/")))
             .await
             .expect_err("not trusted");
         assert_eq!(error.kind(), ErrorKind::Certificate, "{version:?}: {error}");
@@ -32,7 +32,7 @@ async fn untrusted_certificates_are_reported_over_all_protocols() {
             .build()
             .expect("a client");
         assert!(
-            within(unverified.get(&server.url("/"))).await.is_ok(),
+            within(unverified.get(server.url("/"))).await.is_ok(),
             "{version:?}"
         );
     }
@@ -65,7 +65,7 @@ async fn unreachable_server_and_unknown_name_have_distinct_errors() {
     let server = Server::start(Protocols::Tcp, echo()).await;
     let client = builder(&server).build().expect("a client");
     server.stop().await;
-    let error = within(client.get(&server.url("/")))
+    let error = within(client.get(server.url("/")))
         .await
         .expect_err("stopped");
     assert_eq!(error.kind(), ErrorKind::Connect);
@@ -167,7 +167,7 @@ async fn malformed_answers_have_distinct_errors() {
         assert_eq!(error.kind(), ErrorKind::Partial, "{error}");
     }
     let port = raw(b"this is not TLS").await;
-    let error = within(client.get(&format!("https://127.0.0.1:{port}/")))
+    let error = within(client.get(format!("https://127.0.0.1:{port}/")))
         .await
         .expect_err("no TLS");
     assert_eq!(error.kind(), ErrorKind::Tls, "{error}");

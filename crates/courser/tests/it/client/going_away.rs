@@ -107,6 +107,6 @@ async fn requests_move_to_another_connection_after_a_protocol_error() {
     });
     let first = within(client.get(&url)).await.expect("answered");
     assert_eq!(text(first).await, "0");
-    let again = within(client.get(&format!("{url}again"))).await;
+    let again = within(client.get(format!("{url}again"))).await;
     assert_eq!(text(again.expect("answered elsewhere")).await, "1");
 }

@@ -122,9 +122,7 @@ async fn connections_come_from_the_address_that_was_chosen() {
             .local_address(local)
             .build()
             .expect("a client");
-        let response = within(client.get(&server.url("/")))
-            .await
-            .expect("answered");
+        let response = within(client.get(server.url("/"))).await.expect("answered");
         let seen = timing(&response).local.map(|local| local.ip());
         assert_eq!(seen, Some(local), "{version:?}");
     }

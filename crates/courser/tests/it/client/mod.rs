@@ -13,6 +13,8 @@ mod errors;
 mod expectations;
 mod going_away;
 mod identities;
+#[cfg(all(feature = "cookies", feature = "form", feature = "json"))]
+mod library;
 mod messages;
 mod moving;
 #[cfg(target_os = "linux")]
@@ -29,8 +31,6 @@ mod silence;
 mod socks;
 mod tickets;
 mod token_file;
-
-use std::future::Future;
 
 use bytes::Bytes;
 use courser::Client;
@@ -56,13 +56,13 @@ fn client(server: &Server) -> Client {
     builder(server).build().expect("a client")
 }
 
-async fn text(response: Response<Body>) -> String {
+async fn text(response: impl Into<Response<Body>>) -> String {
     let bytes = collect(response).await;
     String::from_utf8(bytes.to_vec()).expect("text")
 }
 
-async fn collect(response: Response<Body>) -> Bytes {
-    let body = response.into_body().collect().await;
+async fn collect(response: impl Into<Response<Body>>) -> Bytes {
+    let body = response.into().into_body().collect().await;
     body.expect("a body").to_bytes()
 }
 
@@ -71,6 +71,6 @@ fn timing(response: &Response<Body>) -> &Timing {
 }
 
 /// Fails a test that hangs.
-async fn within<T>(future: impl Future<Output = T>) -> T {
+async fn within<T>(future: impl IntoFuture<Output = T>) -> T {
     crate::common::within(20, future).await
 }

@@ -14,7 +14,7 @@ use super::server::{Protocols, Server, echo};
 use super::{builder, text, timing};
 
 /// Fails a test that hangs, see `silence`.
-async fn within<T>(future: impl Future<Output = T>) -> T {
+async fn within<T>(future: impl IntoFuture<Output = T>) -> T {
     crate::common::within(150, future).await
 }
 
@@ -93,7 +93,7 @@ fn client(server: &Server, version: HttpVersion) -> Client {
 
 async fn use_http3(client: &Client, server: &Server) {
     let version = || async {
-        let response = within(client.get(&server.url("/"))).await;
+        let response = within(client.get(server.url("/"))).await;
         response.expect("answered").version()
     };
     while version().await != Version::HTTP_3 {
@@ -110,9 +110,7 @@ async fn request_after_udp_was_blocked_is_answered_over_tcp() {
     let client = client(&server, HttpVersion::Http3);
     use_http3(&client, &server).await;
     filter(&server, "drop");
-    let response = within(client.get(&server.url("/")))
-        .await
-        .expect("answered");
+    let response = within(client.get(server.url("/"))).await.expect("answered");
     assert_eq!(response.version(), Version::HTTP_2);
     assert_eq!(timing(&response).retries, 1);
     remove_filter();
@@ -138,16 +136,14 @@ async fn rejected_udp_does_not_delay_tcp() {
         let server = Server::start(Protocols::Both, echo()).await;
         filter(&server, verdict);
         let raced = client(&server, HttpVersion::Http3);
-        let response = within(raced.get(&server.url("/"))).await.expect("answered");
+        let response = within(raced.get(server.url("/"))).await.expect("answered");
         assert_eq!(response.version(), Version::HTTP_2);
         let Outcome::Failed(reason) = &timing(&response).attempts[0].outcome else {
             panic!("{:?}", timing(&response).attempts);
         };
         assert!(reason.contains(expected), "{reason}");
         let alone = client(&server, HttpVersion::Http3Only);
-        let error = within(alone.get(&server.url("/")))
-            .await
-            .expect_err(verdict);
+        let error = within(alone.get(server.url("/"))).await.expect_err(verdict);
         assert_eq!(error.kind(), ErrorKind::Connect, "{error}");
         assert!(error.to_string().contains(expected), "{error}");
         remove_filter();
@@ -203,7 +199,7 @@ async fn destination_without_a_route_is_reported_at_once() {
     ] {
         let client = to(&[address]).version(HttpVersion::Http3Only);
         let client = client.build().expect("a client");
-        let error = within(client.get(&server.url("/")))
+        let error = within(client.get(server.url("/")))
             .await
             .expect_err(address);
         assert_eq!(error.kind(), ErrorKind::Connect, "{error}");
@@ -221,9 +217,7 @@ async fn destination_without_a_route_is_reported_at_once() {
         HttpVersion::Http2,
     ] {
         let client = to(&addresses).version(version).build().expect("a client");
-        let response = within(client.get(&server.url("/")))
-            .await
-            .expect("answered");
+        let response = within(client.get(server.url("/"))).await.expect("answered");
         let (attempts, won) = (&timing(&response).attempts, Outcome::Won);
         let of_winner = attempts.iter().find(|attempt| attempt.outcome == won);
         let transport = of_winner.expect("a winner").transport;

@@ -51,7 +51,7 @@ async fn origins_outside_the_certificate_do_not_share_a_connection() {
         let url = format!("https://other.test:{port}/");
         let error = within(client.get(&url)).await.expect_err("another name");
         assert_eq!(error.kind(), ErrorKind::Certificate, "{version:?}: {error}");
-        let response = within(client.get(&server.url("/"))).await;
+        let response = within(client.get(server.url("/"))).await;
         assert_eq!(response.expect("answered").status(), 200, "{version:?}");
     }
 }
@@ -69,9 +69,7 @@ async fn http1_connections_are_reused_for_one_request_at_a_time() {
     let server = Server::start(Protocols::Http1, echo()).await;
     let client = client(&server);
     for number in 0..5 {
-        let response = within(client.get(&server.url("/")))
-            .await
-            .expect("answered");
+        let response = within(client.get(server.url("/"))).await.expect("answered");
         assert_eq!(timing(&response).is_reused, number > 0);
         assert_eq!(text(response).await, "HTTP/1.1 GET /");
         kept().await;
@@ -96,7 +94,7 @@ async fn requests_survive_a_restart_of_the_server() {
         let server = Server::start(protocols, echo()).await;
         let client = builder(&server).version(version).build().expect("a client");
         for _ in 0..3 {
-            let response = within(client.get(&server.url("/"))).await;
+            let response = within(client.get(server.url("/"))).await;
             let response = response.unwrap_or_else(|error| panic!("{version:?}: {error}"));
             text(response).await;
             within(server.restart(protocols)).await;
@@ -123,12 +121,7 @@ async fn requests_that_may_have_been_processed_are_not_repeated() {
     )
     .await;
     let client = client(&server);
-    text(
-        within(client.get(&server.url("/")))
-            .await
-            .expect("answered"),
-    )
-    .await;
+    text(within(client.get(server.url("/"))).await.expect("answered")).await;
     kept().await;
     let request = Request::post(server.url("/"))
         .body(Full::<bytes::Bytes>::from("x"))
@@ -160,9 +153,7 @@ async fn sessions_are_resumed() {
             .build()
             .expect("a client");
         for number in 0..2 {
-            let response = within(client.get(&server.url("/")))
-                .await
-                .expect("answered");
+            let response = within(client.get(server.url("/"))).await.expect("answered");
             assert_eq!(timing(&response).is_resumed, number > 0, "{version:?}");
             assert!(!timing(&response).is_reused, "{version:?}");
             text(response).await;

@@ -66,7 +66,7 @@ async fn secure_origins_are_reached_through_a_tunnel_and_never_over_quic() {
         .version(HttpVersion::Http3)
         .build()
         .expect("a client");
-    let response = within(client.get(&server.url("/a")))
+    let response = within(client.get(server.url("/a")))
         .await
         .expect("answered");
     assert!(timing(&response).is_proxied);
@@ -93,7 +93,7 @@ async fn proxies_are_reached_over_tls() {
         .root(proxy.identity.certificate())
         .build()
         .expect("a client");
-    let response = within(client.get(&server.url("/a")))
+    let response = within(client.get(server.url("/a")))
         .await
         .expect("answered");
     assert!(timing(&response).is_proxied);
@@ -105,7 +105,7 @@ async fn proxies_are_reached_over_tls() {
     assert_eq!(seen.lock().expect("no panic").len(), 2);
     // A proxy with an untrusted certificate receives neither the request nor the password.
     let client = builder(&server).proxy(secure).build().expect("a client");
-    let error = within(client.get(&server.url("/c")))
+    let error = within(client.get(server.url("/c")))
         .await
         .expect_err("not trusted");
     assert_eq!(error.kind(), ErrorKind::Certificate, "{error}");
@@ -133,7 +133,7 @@ async fn refusal_of_a_proxy_names_the_remedy() {
         .proxy(through(&proxy, ""))
         .build()
         .expect("a client");
-    let error = within(client.get(&server.url("/")))
+    let error = within(client.get(server.url("/")))
         .await
         .expect_err("refused");
     assert_eq!(error.kind(), ErrorKind::Proxy);

@@ -18,7 +18,7 @@ async fn http3_wins_if_both_transports_work() {
         .version(HttpVersion::Http3)
         .build()
         .expect("a client");
-    let response = within(client.get(&server.url("/a")))
+    let response = within(client.get(server.url("/a")))
         .await
         .expect("answered");
     assert_eq!(response.version(), Version::HTTP_3);
@@ -40,9 +40,7 @@ async fn http2_wins_if_udp_is_dropped() {
         .build()
         .expect("a client");
     let began = Instant::now();
-    let response = within(client.get(&server.url("/")))
-        .await
-        .expect("answered");
+    let response = within(client.get(server.url("/"))).await.expect("answered");
     let took = began.elapsed();
     assert_eq!(response.version(), Version::HTTP_2);
     assert!(
@@ -69,9 +67,7 @@ async fn http3_works_without_tcp() {
         .version(HttpVersion::Http3)
         .build()
         .expect("a client");
-    let response = within(client.get(&server.url("/")))
-        .await
-        .expect("answered");
+    let response = within(client.get(server.url("/"))).await.expect("answered");
     assert_eq!(response.version(), Version::HTTP_3);
 }
 
@@ -115,15 +111,13 @@ async fn late_quic_connection_carries_later_requests() {
         .alt_svc_file(&file)
         .build()
         .expect("a client");
-    let response = within(client.get(&server.url("/")))
-        .await
-        .expect("answered");
+    let response = within(client.get(server.url("/"))).await.expect("answered");
     assert_eq!(response.version(), Version::HTTP_2, "{announced}");
     has_won.add_permits(1);
     until(|| server.connections.counts().0 == 1).await;
     // The client completes its handshake a little later than the server.
     let response = loop {
-        let response = within(client.get(&server.url("/"))).await;
+        let response = within(client.get(server.url("/"))).await;
         let response = response.expect("answered");
         if response.version() == Version::HTTP_3 {
             break response;
@@ -145,9 +139,7 @@ async fn requested_http_version_is_used() {
         (HttpVersion::Http1, Version::HTTP_11),
     ] {
         let client = builder(&server).version(version).build().expect("a client");
-        let response = within(client.get(&server.url("/")))
-            .await
-            .expect("answered");
+        let response = within(client.get(server.url("/"))).await.expect("answered");
         assert_eq!(response.version(), expected, "{version:?}");
     }
 }
@@ -159,7 +151,7 @@ async fn closed_udp_port_is_detected_early_without_tcp() {
         .version(HttpVersion::Http3Only)
         .build()
         .expect("a client");
-    let error = within(client.get(&server.url("/")))
+    let error = within(client.get(server.url("/")))
         .await
         .expect_err("no QUIC");
     assert!(error.is_connect() && !error.is_timeout(), "{error}");

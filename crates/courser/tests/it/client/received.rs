@@ -13,7 +13,7 @@ fn plain_client() -> Client {
 }
 
 async fn get(url: &str) -> Result<Response<Body>, Error> {
-    within(plain_client().get(url)).await
+    within(plain_client().get(url)).await.map(Into::into)
 }
 
 async fn over_http2(server: &RawHttp2, method: Method) -> Result<Response<Body>, Error> {
@@ -162,7 +162,7 @@ async fn large_header_sections_are_accepted_over_http3() {
     let client = builder(&server).version(HttpVersion::Http3Only).build();
     let client = client.expect("a client");
     for path in ["/1000x10", "/1x250000"] {
-        let response = within(client.get(&server.url(path))).await;
+        let response = within(client.get(server.url(path))).await;
         response.expect("a response");
     }
 }
@@ -296,7 +296,7 @@ async fn alternatives_of_misdirected_requests_are_ignored() {
         .alt_svc_file(&file)
         .build()
         .expect("a client");
-    let response = within(client.get(&server.url("/"))).await;
+    let response = within(client.get(server.url("/"))).await;
     assert_eq!(response.expect("a response").status(), 421);
     client.save_alt_svc().expect("saved");
     let saved = std::fs::read_to_string(&file).unwrap_or_default();

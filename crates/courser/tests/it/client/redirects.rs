@@ -92,13 +92,13 @@ async fn redirect_loops_end() {
         }),
     )
     .await;
-    let error = within(client(&server).get(&server.url("/")))
+    let error = within(client(&server).get(server.url("/")))
         .await
         .expect_err("too many redirects");
     assert_eq!(error.kind(), ErrorKind::Redirect);
     assert!(error.to_string().contains("more than 10"), "{error}");
     let patient = builder(&server).redirects(0).build().expect("a client");
-    let response = within(patient.get(&server.url("/")))
+    let response = within(patient.get(server.url("/")))
         .await
         .expect("answered");
     assert_eq!(response.status(), StatusCode::FOUND);

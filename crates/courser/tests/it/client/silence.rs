@@ -15,7 +15,7 @@ use crate::common::until;
 
 /// Fails a test that hangs. Probe timeouts are long where a busy machine has made the round trip of the
 /// handshake long.
-async fn within<T>(future: impl Future<Output = T>) -> T {
+async fn within<T>(future: impl IntoFuture<Output = T>) -> T {
     crate::common::within(150, future).await
 }
 
@@ -55,8 +55,8 @@ impl Upgraded {
     }
 
     async fn get(&self) -> Response<Body> {
-        let response = within(self.client.get(&self.server.url("/"))).await;
-        response.expect("answered")
+        let response = within(self.client.get(self.server.url("/"))).await;
+        response.expect("answered").into()
     }
 
     /// Sends requests until one is carried by HTTP/3.

@@ -60,9 +60,9 @@ async fn tickets_of_another_port_are_not_offered_over_tcp() {
     let server = Server::start(Protocols::Tcp, echo()).await;
     let client = builder(&server).root(certificate).build();
     let client = client.expect("a client");
-    let response = within(client.get(&format!("https://localhost:{port}/"))).await;
+    let response = within(client.get(format!("https://localhost:{port}/"))).await;
     assert_eq!(text(response.expect("answered")).await, "other");
-    let response = within(client.get(&server.url("/a"))).await;
+    let response = within(client.get(server.url("/a"))).await;
     assert_eq!(text(response.expect("answered")).await, "HTTP/2.0 GET /a");
 }
 
@@ -85,9 +85,9 @@ async fn tickets_of_another_port_are_not_offered_over_quic() {
         .version(HttpVersion::Http3Only)
         .build();
     let client = client.expect("a client");
-    let response = within(client.get(&format!("https://localhost:{port}/"))).await;
+    let response = within(client.get(format!("https://localhost:{port}/"))).await;
     assert_eq!(text(response.expect("answered")).await, "other");
     // The tickets have arrived: CRYPTO frames precede the response.
-    let response = within(client.get(&server.url("/a"))).await;
+    let response = within(client.get(server.url("/a"))).await;
     assert_eq!(text(response.expect("answered")).await, "HTTP/3.0 GET /a");
 }

@@ -101,9 +101,9 @@ pub fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static
 }
 
 /// Fails instead of hanging. The limit is that of an idle machine, and grows with other work on this one.
-pub async fn within<T>(seconds: u64, future: impl Future<Output = T>) -> T {
+pub async fn within<T>(seconds: u64, future: impl IntoFuture<Output = T>) -> T {
     let limit = Duration::from_secs(seconds);
-    let mut future = std::pin::pin!(future);
+    let mut future = std::pin::pin!(future.into_future());
     if let Ok(value) = tokio::time::timeout(limit, &mut future).await {
         return value;
     }

@@ -31,8 +31,6 @@ mod sources;
 mod stalled_disk;
 mod tasks;
 
-use std::future::Future;
-
 use axum::Router;
 use courser::server::{Drained, Server, ServerHandle};
 use courser::{Identity, serve};
@@ -72,6 +70,6 @@ impl Running {
 }
 
 /// Fails a test that hangs.
-async fn within<T>(future: impl Future<Output = T>) -> T {
+async fn within<T>(future: impl IntoFuture<Output = T>) -> T {
     crate::common::within(20, future).await
 }

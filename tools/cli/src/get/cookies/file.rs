@@ -7,9 +7,9 @@
 use std::io::{self, Write as _};
 use std::path::Path;
 
+use courser::client::Cookie;
+use courser::client::cookie_parts::{MAX_COOKIE, host_of};
 use url::Url;
-
-use super::cookie::{Cookie, MAX_COOKIE};
 
 /// Returns the cookies of a file. Other lines are skipped, as by curl.
 pub(super) fn read(text: &[u8], now: i64) -> impl Iterator<Item = Cookie> {
@@ -107,7 +107,7 @@ fn of_parts(line: &[u8]) -> Option<Cookie> {
     if parts.next().is_some() || len == 0 || len > MAX_COOKIE || !path.starts_with(b"/") {
         return None;
     }
-    let host = super::cookie::host_of(&url_for(&domain)?)?;
+    let host = host_of(&url_for(&domain)?)?;
     if includes_below && courser_suffix::is_public(&host) {
         return None;
     }

@@ -1,5 +1,7 @@
-use super::cookie::{MAX_COOKIE, MAX_LIFETIME};
-use super::jar::{MAX_COOKIES, MAX_FIELD, MAX_OF_DOMAIN, MAX_SENT};
+use courser::client::cookie_parts::{
+    MAX_COOKIE, MAX_COOKIES, MAX_FIELD, MAX_LIFETIME, MAX_OF_DOMAIN, MAX_SENT,
+};
+
 use super::*;
 
 fn url(text: &str) -> Url {

@@ -67,7 +67,7 @@ async fn connections_of_all_protocols_are_listed_and_sorted() {
 async fn client_that_grants_no_credit_shows_as_limited_by_flow_control() {
     let scene = Scene::start(Guard::new(&[])).await;
     let client = scene.client(HttpVersion::Http3Only);
-    let unread = client.get(&scene.url("/endless")).await.expect("an answer");
+    let unread = client.get(scene.url("/endless")).await.expect("an answer");
     let is_limited = |list: &Value| {
         let limit = list["connections"][0]["limit"].as_str().unwrap_or_default();
         limit.ends_with("flow_control")
@@ -84,7 +84,7 @@ async fn watched_connection_is_sampled_until_requests_stop() {
     let scene = Scene::start(Guard::new(&[])).await;
     let client = scene.client(HttpVersion::Http3Only);
     let mut body = client
-        .get(&scene.url("/endless"))
+        .get(scene.url("/endless"))
         .await
         .expect("an answer")
         .into_body();
@@ -299,7 +299,7 @@ async fn failures_are_counted_by_code_and_the_latest_are_shown() {
 async fn drain_has_progress() {
     let scene = Scene::start(Guard::new(&[])).await;
     let client = scene.client(HttpVersion::Http3Only);
-    let unread = client.get(&scene.url("/endless")).await.expect("an answer");
+    let unread = client.get(scene.url("/endless")).await.expect("an answer");
     assert_eq!(scene.json("/status").await["drain"], Value::Null);
     scene.server.drain();
     let status = scene.until("/status", |it| it["drain"].is_object()).await;

@@ -306,7 +306,7 @@ async fn page_shows_the_progress_of_a_drain() {
     let mut downloads = Vec::new();
     for _ in 0..2 {
         let client = scene.client(HttpVersion::Http3Only);
-        let unread = client.get(&scene.url("/endless")).await.expect("an answer");
+        let unread = client.get(scene.url("/endless")).await.expect("an answer");
         downloads.push((unread, client));
     }
     browser.visit(&format!("http://{}/", scene.admin), 1400, 1000);

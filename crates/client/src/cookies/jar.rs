@@ -4,18 +4,18 @@ use std::cmp::Reverse;
 
 use url::Url;
 
-use super::cookie::{Cookie, host_of, is_in_domain, is_in_path, is_secure};
+use super::cookie::{Cookie, Place, host_of, is_in_domain, is_in_path, is_secure};
 
 /// The cookies in the order of their creation.
 #[derive(Default, Debug)]
-pub(super) struct Jar(Vec<Cookie>);
+pub struct Jar(Vec<Cookie>);
 
 impl Jar {
     /// Stores the cookie of a Set-Cookie field in a response from `url`. Returns a description of the change.
     ///
     /// # Errors
     /// Returns the reason if the cookie is refused.
-    pub(super) fn set(&mut self, field: &[u8], url: &Url, now: i64) -> Result<String, String> {
+    pub fn set(&mut self, field: &[u8], url: &Url, now: i64) -> Result<String, String> {
         let cookie = Cookie::parse(field, url, now)?;
         if !is_secure(url) && self.hides_secure(&cookie, url, now) {
             let name = cookie.shown_name();
@@ -25,7 +25,7 @@ impl Jar {
     }
 
     /// Stores a cookie, or removes an expired one. Returns a description of the change.
-    pub(super) fn insert(&mut self, cookie: Cookie, now: i64) -> String {
+    pub fn insert(&mut self, cookie: Cookie, now: i64) -> String {
         let known = self.0.iter().position(|known| known.is_same(&cookie));
         let (name, domain) = (cookie.shown_name(), cookie.domain.clone());
         let path = String::from_utf8_lossy(&cookie.path).into_owned();
@@ -51,8 +51,11 @@ impl Jar {
     }
 
     /// Returns the value of the Cookie field for a request.
-    pub(super) fn field(&self, url: &Url, now: i64) -> Vec<u8> {
-        let mut cookies: Vec<_> = self.current(now).filter(|it| it.matches(url)).collect();
+    pub fn field(&self, url: &Url, now: i64) -> Vec<u8> {
+        let Some(place) = Place::of(url) else {
+            return Vec::new();
+        };
+        let mut cookies: Vec<_> = self.current(now).filter(|it| it.matches(&place)).collect();
         // Longer paths come first, then older cookies.
         cookies.sort_by_key(|cookie| Reverse(cookie.path.len()));
         let mut field = Vec::new();
@@ -70,8 +73,13 @@ impl Jar {
         field
     }
 
+    /// Returns true if there is no cookie, not even an expired one.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Returns the cookies that have not expired.
-    pub(super) fn current(&self, now: i64) -> impl Iterator<Item = &Cookie> {
+    pub fn current(&self, now: i64) -> impl Iterator<Item = &Cookie> {
         self.0.iter().filter(move |cookie| !cookie.is_expired(now))
     }
 
@@ -105,11 +113,11 @@ impl Jar {
     }
 }
 
-/// The largest number of cookies of one domain, as in browsers. RFC 6265 §6.1 requires at least 50.
-pub(super) const MAX_OF_DOMAIN: usize = 180;
+/// The largest number of cookies of one domain, K521, as in browsers. RFC 6265 §6.1 requires at least 50.
+pub const MAX_OF_DOMAIN: usize = 180;
 /// The largest number of cookies: the minimum of RFC 6265 §6.1.
-pub(super) const MAX_COOKIES: usize = 3000;
+pub const MAX_COOKIES: usize = 3000;
 /// The largest number of cookies in one request, as in curl.
-pub(super) const MAX_SENT: usize = 150;
+pub const MAX_SENT: usize = 150;
 /// The largest size of the Cookie field in bytes, as in curl. Servers refuse longer fields.
-pub(super) const MAX_FIELD: usize = 8190;
+pub const MAX_FIELD: usize = 8190;

@@ -1,22 +1,59 @@
 //! Cookies, and the fields that set them (draft-ietf-httpbis-rfc6265bis §5.6, §5.7).
 
+use std::fmt;
+
 use url::{Host, Url};
 
-use super::super::date;
+use super::date;
 
-/// A stored cookie. Its name and value are bytes, because servers use any encoding.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Cookie {
-    pub(super) name: Vec<u8>,
-    pub(super) value: Vec<u8>,
-    pub(super) domain: String,
+/// A cookie with the place that it belongs to. Its name and value are bytes, because servers use any encoding.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Cookie {
+    /// The name, which may be empty.
+    pub name: Vec<u8>,
+    /// The value, which may be empty if the name is not.
+    pub value: Vec<u8>,
+    /// The host, in lower case and without brackets, or the domain that the server gave.
+    pub domain: String,
     /// True if names below the domain do not get the cookie.
-    pub(super) is_host_only: bool,
-    pub(super) path: Vec<u8>,
+    pub is_host_only: bool,
+    /// The path at and below which requests have the cookie.
+    pub path: Vec<u8>,
     /// The end in seconds since 1970; `None` for the end of the session.
-    pub(super) expires: Option<i64>,
-    pub(super) is_secure: bool,
-    pub(super) is_http_only: bool,
+    pub expires: Option<i64>,
+    /// True if the cookie is sent over secure connections only.
+    pub is_secure: bool,
+    /// True if scripts of web pages may not read the cookie.
+    pub is_http_only: bool,
+}
+
+impl fmt::Debug for Cookie {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Without the value, which is a credential.
+        f.debug_struct("Cookie")
+            .field("name", &self.shown_name())
+            .field("domain", &self.domain)
+            .field("path", &String::from_utf8_lossy(&self.path))
+            .finish_non_exhaustive()
+    }
+}
+
+/// The parts of the URL of a request that decide about its cookies.
+pub struct Place<'a> {
+    host: &'a str,
+    path: &'a [u8],
+    is_secure: bool,
+}
+
+impl<'a> Place<'a> {
+    /// Returns the place of a URL, or `None` if it has no host.
+    pub fn of(url: &'a Url) -> Option<Self> {
+        Some(Self {
+            host: bare_host(url)?,
+            path: url.path().as_bytes(),
+            is_secure: is_secure(url),
+        })
+    }
 }
 
 impl Cookie {
@@ -24,7 +61,7 @@ impl Cookie {
     ///
     /// # Errors
     /// Returns the reason if the cookie is refused.
-    pub(super) fn parse(field: &[u8], url: &Url, now: i64) -> Result<Self, String> {
+    pub fn parse(field: &[u8], url: &Url, now: i64) -> Result<Self, String> {
         if field.iter().any(|byte| is_control(*byte)) {
             return Err("control characters are not allowed".to_owned());
         }
@@ -113,38 +150,35 @@ impl Cookie {
         Ok(())
     }
 
-    pub(super) fn shown_name(&self) -> String {
+    /// Returns the name as text.
+    pub fn shown_name(&self) -> String {
         String::from_utf8_lossy(&self.name).into_owned()
     }
 
-    pub(super) fn is_expired(&self, now: i64) -> bool {
+    /// Returns true if the cookie is no longer sent at a time.
+    pub fn is_expired(&self, now: i64) -> bool {
         self.expires.is_some_and(|expires| expires <= now)
     }
 
     /// Returns true if it is the same cookie with another value.
-    pub(super) fn is_same(&self, other: &Self) -> bool {
+    pub fn is_same(&self, other: &Self) -> bool {
         self.name == other.name
             && self.domain == other.domain
             && self.is_host_only == other.is_host_only
             && self.path == other.path
     }
 
-    /// Returns true if requests to a URL get the cookie.
-    pub(super) fn matches(&self, url: &Url) -> bool {
-        let Some(host) = host_of(url) else {
-            return false;
-        };
+    /// Returns true if requests to a place get the cookie.
+    pub fn matches(&self, place: &Place<'_>) -> bool {
         let is_here = match self.is_host_only {
-            true => host == self.domain,
-            false => is_in_domain(&host, &self.domain),
+            true => place.host == self.domain,
+            false => is_in_domain(place.host, &self.domain),
         };
-        is_here
-            && is_in_path(url.path().as_bytes(), &self.path)
-            && (!self.is_secure || is_secure(url))
+        is_here && is_in_path(place.path, &self.path) && (!self.is_secure || place.is_secure)
     }
 
     /// Writes the pair of the Cookie field.
-    pub(super) fn write(&self, field: &mut Vec<u8>) {
+    pub fn write(&self, field: &mut Vec<u8>) {
         if !self.name.is_empty() {
             field.extend(&self.name);
             field.push(b'=');
@@ -244,13 +278,13 @@ fn default_path(url: &Url) -> Vec<u8> {
 }
 
 /// Returns true if a path is another one or below it (§5.1.4).
-pub(super) fn is_in_path(path: &[u8], parent: &[u8]) -> bool {
+pub fn is_in_path(path: &[u8], parent: &[u8]) -> bool {
     path.strip_prefix(parent)
         .is_some_and(|rest| rest.is_empty() || parent.ends_with(b"/") || rest.starts_with(b"/"))
 }
 
 /// Returns true if a host is a domain or, unless it is an address, a name below it (§5.1.3).
-pub(super) fn is_in_domain(host: &str, domain: &str) -> bool {
+pub fn is_in_domain(host: &str, domain: &str) -> bool {
     let is_address = || host.parse::<std::net::IpAddr>().is_ok();
     host == domain
         || host
@@ -259,12 +293,16 @@ pub(super) fn is_in_domain(host: &str, domain: &str) -> bool {
 }
 
 /// Returns the host of a URL. An IPv6 address has no brackets.
-pub(super) fn host_of(url: &Url) -> Option<String> {
-    Some(url.host_str()?.trim_matches(['[', ']']).to_owned())
+pub fn host_of(url: &Url) -> Option<String> {
+    bare_host(url).map(str::to_owned)
+}
+
+fn bare_host(url: &Url) -> Option<&str> {
+    Some(url.host_str()?.trim_matches(['[', ']']))
 }
 
 /// Returns true if attackers cannot read the connection: over TLS, or on this machine.
-pub(super) fn is_secure(url: &Url) -> bool {
+pub fn is_secure(url: &Url) -> bool {
     url.scheme() == "https"
         || match url.host() {
             Some(Host::Domain(name)) => name == "localhost",
@@ -276,9 +314,9 @@ pub(super) fn is_secure(url: &Url) -> bool {
 
 const HOST_PREFIX: &str = "__Host-";
 const SECURE_PREFIX: &str = "__Secure-";
-/// The largest size of name and value in bytes (§5.6), and the limit of curl.
-pub(super) const MAX_COOKIE: usize = 4096;
+/// The largest size of name and value in bytes (§5.6), and the limit of curl, K521.
+pub const MAX_COOKIE: usize = 4096;
 /// The largest size of an attribute's value in bytes (§5.6).
 const MAX_ATTRIBUTE: usize = 1024;
 /// The longest lifetime in seconds: 400 days (§5.5).
-pub(super) const MAX_LIFETIME: i64 = 400 * 86_400;
+pub const MAX_LIFETIME: i64 = 400 * 86_400;
