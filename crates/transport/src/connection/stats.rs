@@ -70,10 +70,10 @@ pub struct ConnectionStats {
     /// Packets received, opened and processed.
     pub packets_received: u64,
     /// 1-RTT packets of the peer that have not arrived: numbers that are missing below the largest one
-    /// received. They were lost on the way, are still to come, or were never sent: senders skip
-    /// numbers now and then (RFC 9000 §21.4; courser one in some thousands). A packet that arrives late
-    /// is subtracted. Divided by the sum of this and the packets received, it is the loss rate of the path
-    /// from the peer. Packets have no relation to the datagrams of RFC 9221 inside: a packet may have
+    /// received. They were lost on the way, are still to come, or were never sent: senders may skip
+    /// numbers (RFC 9000 §21.4), courser about one in 160, and fewer with a large window. A packet that
+    /// arrives late is subtracted. Divided by the sum of this and the packets received, it is an upper
+    /// bound for the loss rate of the path from the peer. Packets have no relation to the datagrams of RFC 9221 inside: a packet may have
     /// several or none.
     pub packets_missing: u64,
     /// 1-RTT packets that arrived after one with a larger number, because the path reorders or
