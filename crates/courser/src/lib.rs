@@ -136,11 +136,12 @@ pub use courser_observe as observe;
 #[doc(inline)]
 pub use courser_quic::{
     BindError, CertificateRequests, ClientConfig, ClosedStream, ConfigError, ConnectError,
-    Connecting, Connection, DatagramOptions, Endpoint, EndpointBuilder, ExportKeyingMaterialError,
-    HandshakeFailure, HandshakeFailureKind, HandshakeOffer, Identity, Incoming, IncomingFuture,
-    MigrateError, PendingFate, ReadError, ReadExactError, ReadToEndError, RecvStream, RetryError,
-    SendDatagramError, SendStream, ServerConfig, SocketCall, SocketEvent, StoppedError, TooLarge,
-    VarInt, WeakConnection, WriteError, Written, default_memory_budget, runtime,
+    Connecting, Connection, DatagramOptions, DatagramSizeWatch, Endpoint, EndpointBuilder,
+    ExportKeyingMaterialError, HandshakeFailure, HandshakeFailureKind, HandshakeOffer, Identity,
+    Incoming, IncomingFuture, MigrateError, PendingFate, ReadError, ReadExactError, ReadToEndError,
+    RecvStream, RetryError, SendDatagramError, SendStream, ServerConfig, SocketCall, SocketEvent,
+    StoppedError, TooLarge, VarInt, WeakConnection, WriteError, Written, default_memory_budget,
+    runtime,
 };
 pub use courser_recovery::{Algorithm, SavedPath};
 pub use courser_telemetry as telemetry;

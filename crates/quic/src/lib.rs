@@ -37,8 +37,9 @@ pub use courser_wire::{
 #[doc(hidden)]
 pub use api::hooks;
 pub use api::{
-    Connecting, Connection, DatagramOptions, Endpoint, EndpointBuilder, HandshakeFailure, Incoming,
-    IncomingFuture, PendingFate, RecvStream, RetryError, SendStream, WeakConnection, Written,
+    Connecting, Connection, DatagramOptions, DatagramSizeWatch, Endpoint, EndpointBuilder,
+    HandshakeFailure, Incoming, IncomingFuture, PendingFate, RecvStream, RetryError, SendStream,
+    WeakConnection, Written,
 };
 pub use config::{CertificateRequests, ClientConfig, Identity, ServerConfig};
 pub use error::{

@@ -7,7 +7,10 @@
 //! | instead of | use |
 //! |---|---|
 //! | `tokio::spawn` | [`spawn`] |
+//! | `tokio::task::spawn_blocking` | [`spawn_blocking`] |
 //! | `tokio::time::sleep`, `sleep_until`, `timeout` | [`sleep`], [`sleep_until`], [`timeout`] |
+//! | `tokio::time::interval`, `interval_at` | [`interval`], [`interval_at`] |
+//! | `tokio::fs` | `std::fs` in [`spawn_blocking`] |
 //! | `Instant::now()` | [`now`] |
 //! | `SystemTime::now()` | [`unix_time`] |
 //! | `rand::random()` and the like | [`random_seed`], and a generator that starts from it |
@@ -53,6 +56,7 @@
 
 mod current;
 mod guard;
+mod interval;
 mod join;
 mod sleep;
 mod socket;
@@ -72,6 +76,7 @@ pub use courser_udp::{
 };
 
 pub use self::current::{Entered, enter};
+pub use self::interval::{Interval, MissedTicks, interval, interval_at};
 pub use self::join::{JoinError, JoinHandle};
 pub use self::sleep::{Elapsed, Sleep, sleep, sleep_until, timeout};
 pub use self::traits::{Runtime, Task, Timer, UdpSocket, Work};
@@ -96,6 +101,41 @@ where
         Current::Entered(runtime) => {
             let (handle, task) = JoinHandle::of_task(future);
             runtime.spawn(task, Location::caller());
+            handle
+        }
+    }
+}
+
+/// Runs work that may block, such as `std::fs` or a long computation, where it delays no task.
+///
+/// On tokio this is `tokio::task::spawn_blocking`. In a world the work runs before this returns, at one point of
+/// virtual time, so that runs can be repeated. There it must not wait for other tasks, because they do not run
+/// meanwhile. The work continues if the handle is dropped, and cannot be aborted once it has begun.
+///
+/// ```
+/// # extern crate courser_quic as courser;
+/// use courser::runtime;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let manifest = runtime::spawn_blocking(|| std::fs::read_to_string("Cargo.toml")).await??;
+/// assert!(manifest.contains("[package]"));
+/// # Ok(()) }
+/// ```
+///
+/// # Panics
+/// Panics if there is no runtime, neither tokio's nor an [entered](enter) one. A panic of the work is a
+/// [`JoinError`] on tokio; in a world it ends the run.
+pub fn spawn_blocking<F, T>(work: F) -> JoinHandle<T>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    match Current::get() {
+        Current::Tokio => JoinHandle::of_tokio(tokio::task::spawn_blocking(work)),
+        Current::Entered(runtime) => {
+            let (handle, work) = JoinHandle::of_work(work);
+            runtime.spawn_blocking(work);
             handle
         }
     }

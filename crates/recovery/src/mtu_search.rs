@@ -10,11 +10,12 @@ pub const BASE_MTU: u16 = 1200;
 /// Finds the largest datagram of one path by probes, and detects when the path carries less.
 ///
 /// All sizes are bytes of UDP payload. A probe is a datagram of the size in question without other
-/// content; at most one is in flight. The search starts once a datagram of the present size was
-/// filled, because senders of small datagrams have no use for larger ones.
+/// content; at most one is in flight. The search of a path in use tries sizes up to Ethernet's,
+/// whatever is sent. Larger ones are tried once a datagram of the present size was filled: their
+/// probes are expensive where they are lost, and senders of small datagrams have no use for them.
 ///
 /// ```text
-///            full datagram             nothing left to try
+///             path in use              nothing left to try
 ///    Base ------------------> Searching ---------------> Complete
 ///     ^ ^                       |    ^                    |    |
 ///     | '--- large ones lost ---'    '---- raise timer ---'    |
@@ -38,6 +39,8 @@ pub struct MtuSearch {
     max: u16,
     /// The MTU of the interface, if known.
     interface: Option<u16>,
+    /// How far the search goes.
+    reach: Reach,
     /// True once [`needs_interface_mtu`](Self::needs_interface_mtu) has returned true.
     has_requested_interface: bool,
     /// The probe in flight: its number and size.
@@ -71,6 +74,15 @@ enum State {
     Error,
 }
 
+/// The sizes that are worth probing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Reach {
+    /// Up to the payload of Ethernet: a probe of this size is cheap and likely to pass.
+    Ethernet,
+    /// All sizes: full datagrams are sent.
+    Limit,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Candidate {
     size: u16,
@@ -101,6 +113,7 @@ impl MtuSearch {
             mtu,
             max: max.max(mtu),
             interface: None,
+            reach: Reach::Ethernet,
             has_requested_interface: false,
             in_flight: None,
             probes: 0,
@@ -151,7 +164,7 @@ impl MtuSearch {
         }
         self.interface = Some(size);
         self.mtu = self.mtu.min(size);
-        let limit = self.limit();
+        let limit = self.ceiling();
         let in_flight = self.probe_in_flight();
         match &mut self.state {
             State::Base { .. } | State::Error => {}
@@ -178,14 +191,48 @@ impl MtuSearch {
         self.interface.map_or(self.max, |size| size.min(self.max))
     }
 
+    /// Returns the largest size that is worth trying for what is sent at present.
+    fn ceiling(&self) -> u16 {
+        match self.reach {
+            Reach::Ethernet => self.limit().min(ETHERNET_PAYLOAD),
+            Reach::Limit => self.limit(),
+        }
+    }
+
     /// Returns true if the path does not carry even datagrams of the base size, so that QUIC cannot
     /// use it (RFC 9000 §14.2).
     pub fn is_error(&self) -> bool {
         self.state == State::Error
     }
 
-    /// Records that a datagram of the present size was sent: a larger size would be useful.
+    /// Records that a datagram of the present size was sent: any larger size would be useful.
     pub fn on_full_datagram_sent(&mut self, now: Time) {
+        if self.reach == Reach::Ethernet {
+            self.extend();
+        }
+        self.on_path_used(now);
+    }
+
+    /// Extends the search to all sizes, unless smaller ones have failed.
+    fn extend(&mut self) {
+        let reached = self.ceiling();
+        self.reach = Reach::Limit;
+        let limit = self.limit();
+        match &mut self.state {
+            State::Searching { refused, .. } if *refused > reached => {
+                *refused = limit.saturating_add(1);
+            }
+            State::Complete { raise_at } if self.mtu >= reached && self.mtu < limit => {
+                *raise_at = Time::ZERO;
+            }
+            _ => {}
+        }
+    }
+
+    /// Records that the path is in use, whatever is sent: a size up to Ethernet's is worth a few
+    /// probes.
+    #[inline]
+    pub fn on_path_used(&mut self, now: Time) {
         match self.state {
             State::Base { not_before } if not_before <= now => self.begin(),
             State::Complete { raise_at } if raise_at <= now => self.begin(),
@@ -195,7 +242,7 @@ impl MtuSearch {
 
     fn begin(&mut self) {
         self.state = State::Searching {
-            refused: self.limit().saturating_add(1),
+            refused: self.ceiling().saturating_add(1),
             candidate: None,
         };
     }
@@ -257,7 +304,7 @@ impl MtuSearch {
             return None;
         }
         // The limit may have been lowered since the search began.
-        let refused = refused.min(self.limit().saturating_add(1));
+        let refused = refused.min(self.ceiling().saturating_add(1));
         let is_untried = |it: &Candidate| self.mtu < it.size && it.size < refused;
         let size = match candidate.filter(is_untried) {
             Some(candidate) => candidate.size,
@@ -283,7 +330,7 @@ impl MtuSearch {
 
     fn complete(&mut self, now: Time) {
         self.state = State::Complete {
-            raise_at: if self.mtu < self.limit() {
+            raise_at: if self.mtu < self.ceiling() {
                 now + PMTU_RAISE_TIMER
             } else {
                 Time::MAX
@@ -297,9 +344,9 @@ impl MtuSearch {
             return None;
         }
         let untried = refused - 1;
-        if untried == self.limit() {
+        if untried == self.ceiling() {
             // No size has failed yet.
-            if self.interface.is_some() {
+            if self.interface.is_some() && untried == self.limit() {
                 return Some(untried);
             }
             let next = |size: &&u16| **size > self.mtu && **size >= FIRST_GUESS;

@@ -42,7 +42,8 @@
 //!
 //! Tasks may use everything that needs no runtime: `tokio::sync`, `tokio::select!`, `tokio::io` on
 //! courser's streams, `futures`. They must not use `tokio::time`, `tokio::net`, `tokio::spawn` or
-//! `tokio::fs`, which panic without a tokio runtime. [`courser::runtime`] has replacements. A task
+//! `tokio::fs`, which panic without a tokio runtime. [`courser::runtime`] has replacements, and
+//! [`Machine::directory`] a place for files. A task
 //! that another thread wakes is polled too, but at a time that does not follow from the seed. The
 //! order of a `HashMap` and the result of `SystemTime::now()` differ between runs, as in any
 //! program.
@@ -50,6 +51,7 @@
 mod bound;
 mod clock;
 mod core;
+mod directory;
 mod environment;
 mod fingerprint;
 mod network;
@@ -60,13 +62,15 @@ mod socket_faults;
 mod tasks;
 mod timers;
 
+use std::io;
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use courser::runtime::{self, JoinError, JoinHandle};
-use courser_base::Time;
+use courser_base::{Mutex, Time};
 
 pub(crate) use self::notifier::{Notifier, Notifiers};
 
@@ -76,6 +80,7 @@ pub use self::socket_faults::{SocketError, SocketFaults};
 pub use self::tasks::PendingTask;
 
 use self::core::Core;
+use self::directory::Directory;
 use crate::node::Node;
 use crate::packet::{Packet, TooBig};
 
@@ -88,11 +93,15 @@ pub struct Machine(Arc<Owner>);
 /// Drops the tasks with the last handle. Their endpoints hold the core, which would otherwise never
 /// be dropped.
 #[derive(Debug)]
-struct Owner(Arc<Core>);
+struct Owner {
+    core: Arc<Core>,
+    /// Created at first use, and dropped after the tasks that may use it.
+    directory: Mutex<Option<Directory>>,
+}
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        self.0.shut_down();
+        self.core.shut_down();
     }
 }
 
@@ -103,7 +112,10 @@ impl Machine {
     /// different decisions.
     pub fn new(addresses: impl IntoIterator<Item = IpAddr>, seed: u64) -> Self {
         let addresses = addresses.into_iter().collect();
-        Self(Arc::new(Owner(Core::new(addresses, seed))))
+        Self(Arc::new(Owner {
+            core: Core::new(addresses, seed),
+            directory: Mutex::new(None),
+        }))
     }
 
     /// Sets the text that explains how to repeat a run, which messages about a panicked task
@@ -177,6 +189,42 @@ impl Machine {
         f()
     }
 
+    /// Returns a directory for the files of this machine, which is created empty at the first call and removed with
+    /// the machine.
+    ///
+    /// It is a real one, below the system's directory for temporary files, so that `std::fs` and every library
+    /// can use it. Pass its path to the program under test. Access takes no virtual time. Runs can be repeated as
+    /// long as the program does not depend on what file systems do not define, such as the order of `read_dir` or
+    /// times of files.
+    ///
+    /// ```
+    /// use courser::runtime;
+    ///
+    /// let mut world = courser_sim::World::new(1);
+    /// let machine = world.machine("disk", [10, 0, 0, 1]);
+    /// let path = machine.directory()?.join("state");
+    /// let bytes = machine.spawn(async move {
+    ///     runtime::spawn_blocking(move || {
+    ///         std::fs::write(&path, "42")?;
+    ///         std::fs::read(&path)
+    ///     })
+    ///     .await
+    /// });
+    /// assert_eq!(world.run_until_done(bytes)???, b"42");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Returns the error of the system if the directory cannot be created.
+    pub fn directory(&self) -> io::Result<PathBuf> {
+        let mut directory = self.0.directory.lock();
+        let directory = match &mut *directory {
+            Some(directory) => directory,
+            none => none.insert(Directory::create()?),
+        };
+        Ok(directory.path().to_owned())
+    }
+
     /// Returns the name that messages use.
     pub fn name(&self) -> String {
         self.core().name()
@@ -227,7 +275,7 @@ impl Machine {
     }
 
     fn core(&self) -> &Arc<Core> {
-        &self.0.0
+        &self.0.core
     }
 }
 

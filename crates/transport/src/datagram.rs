@@ -9,6 +9,7 @@
 
 mod event;
 mod fate;
+mod jitter;
 mod queue;
 
 use std::collections::VecDeque;
@@ -20,6 +21,7 @@ use courser_base::foreign::ForeignBytes;
 use courser_wire::MAX_VARINT;
 use courser_wire::frame::Datagram;
 
+use self::jitter::ArrivalJitter;
 use self::queue::{Outgoing, Queue};
 use crate::build::packet_builder::PacketBuilder;
 use crate::error::TransportError;
@@ -113,6 +115,7 @@ pub struct Datagrams {
     /// A time before which no datagram expires.
     expires_at: Option<Time>,
     counters: DatagramStats,
+    jitter: ArrivalJitter,
 }
 
 impl Datagrams {
@@ -131,6 +134,7 @@ impl Datagrams {
             leads: false,
             expires_at: None,
             counters: DatagramStats::default(),
+            jitter: ArrivalJitter::default(),
         }
     }
 
@@ -140,7 +144,10 @@ impl Datagrams {
 
     /// Returns counters of datagrams sent, received and dropped.
     pub fn stats(&self) -> DatagramStats {
-        self.counters
+        DatagramStats {
+            arrival_jitter: self.jitter.value(),
+            ..self.counters
+        }
     }
 
     /// Frees the spare capacity of the queues.
@@ -265,6 +272,11 @@ impl Datagrams {
         self.leads
     }
 
+    /// Returns true once the application has queued a datagram.
+    pub(crate) fn are_used(&self) -> bool {
+        self.counters.sent > 0 || !self.outgoing.is_empty()
+    }
+
     /// Returns a time at or before the expiry of the first datagram that expires.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         self.expires_at
@@ -376,13 +388,18 @@ impl Datagrams {
     }
 
     /// Queues a datagram from the peer. Unread older ones make room for it.
-    pub(crate) fn on_datagram_frame(&mut self, frame: &Datagram<'_>) -> Result<(), TransportError> {
+    pub(crate) fn on_datagram_frame(
+        &mut self,
+        now: Time,
+        frame: &Datagram<'_>,
+    ) -> Result<(), TransportError> {
         let limit = self.limits.max_frame_size();
         let size = frame.encoded_len();
         if size as u64 > limit {
             let reason = format!("DATAGRAM frame of {size} bytes, announced was {limit}");
             return Err(TransportError::protocol_violation(reason));
         }
+        self.jitter.on_arrival(now);
         self.counters.received += 1;
         self.counters.received_bytes += frame.data.len() as u64;
         while !self.incoming.has_room(frame.data.len()) && self.incoming.pop().is_some() {

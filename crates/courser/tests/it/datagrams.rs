@@ -172,3 +172,80 @@ async fn disabled_datagrams_have_a_clear_error() {
     );
     pair.finish().await;
 }
+
+/// Nothing is sent, and both ends find the size of the path.
+#[tokio::test]
+async fn idle_connection_finds_the_size_of_the_path() {
+    let pair = pair();
+    let (client, server) = pair.connect().await;
+    for connection in [&client, &server] {
+        let mut size = connection.watch_datagram_size();
+        while size.seen() < Some(1400) {
+            within(5, size.changed()).await.expect("open");
+        }
+        assert_eq!(connection.max_datagram_size(), size.seen());
+        // The interface has more, which nobody needs.
+        assert_eq!(connection.stats().path.mtu, 1472);
+    }
+    pair.finish().await;
+}
+
+#[tokio::test]
+async fn small_datagrams_find_the_size_of_the_path() {
+    let pair = pair();
+    let (client, _server) = pair.connect().await;
+    let mut size = client.watch_datagram_size();
+    client
+        .send_datagram(Bytes::from_static(b"tick"))
+        .expect("open");
+    while size.seen() < Some(1400) {
+        within(5, size.changed()).await.expect("open");
+    }
+    pair.finish().await;
+}
+
+#[tokio::test]
+async fn watch_of_the_size_survives_cancellation_and_ends_with_the_connection() {
+    let steady = TransportConfig {
+        mtu_discovery: false,
+        ..TransportConfig::default()
+    };
+    let pair = pair_with(steady, |server| server);
+    let (client, _server) = pair.connect().await;
+    let mut size = client.watch_datagram_size();
+    let seen = size.seen();
+    for _ in 0..3 {
+        let wait = Duration::from_millis(20);
+        assert!(tokio::time::timeout(wait, size.changed()).await.is_err());
+        assert_eq!(size.seen(), seen);
+    }
+    let (mut first, mut second) = (size.clone(), size);
+    let waiting = async { tokio::join!(first.changed(), second.changed()) };
+    let close = async { client.close(3u32.into(), b"over") };
+    let (ended, ()) = within(5, async { tokio::join!(waiting, close) }).await;
+    let expected = Err(ConnectionError::LocallyClosed);
+    assert_eq!(ended, (expected.clone(), expected));
+    pair.finish().await;
+}
+
+/// The receiver's view of a path without loss, and the sender's of its round trips.
+#[tokio::test]
+async fn statistics_of_a_call_are_plausible() {
+    let pair = pair();
+    let (client, server) = pair.connect().await;
+    for _ in 0..25 {
+        client
+            .send_datagram(Bytes::from_static(b"frame"))
+            .expect("open");
+        within(5, server.read_datagram()).await.expect("open");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let heard = server.stats();
+    assert_eq!(heard.datagrams.received, 25);
+    // A packet number may have been skipped.
+    assert!(heard.packets_missing <= 2, "{heard:?}");
+    assert!(heard.datagrams.arrival_jitter < Duration::from_millis(100));
+    let path = client.stats().path;
+    assert!(path.rtt_variance > Duration::ZERO && path.rtt_variance < Duration::from_secs(1));
+    pair.finish().await;
+}

@@ -22,6 +22,7 @@ pub(super) fn record(span: &Span, record: &Record) {
             parent: span,
             smoothed_rtt = ?metrics.smoothed_rtt,
             latest_rtt = ?metrics.latest_rtt,
+            rtt_variance = ?metrics.rtt_variance,
             min_rtt = ?metrics.min_rtt,
             congestion_window = metrics.congestion_window,
             bytes_in_flight = metrics.bytes_in_flight,

@@ -400,6 +400,11 @@ impl SendStream {
     /// and everything was acknowledged, or that it was reset. The peer's application may still have to read the
     /// data. Acknowledgements may be delayed: an answer of the application is faster.
     ///
+    /// A peer that closes the connection as soon as it has read the end may be faster too. Then this returns
+    /// [`ConnectionLost`](StoppedError::ConnectionLost), because the acknowledgement never arrived, although the peer
+    /// has everything. In such a protocol wait for [`Connection::closed`](crate::Connection::closed) instead, and let
+    /// the code with which the peer closes say whether it was content.
+    ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
     /// # #[tokio::main(flavor = "current_thread")]

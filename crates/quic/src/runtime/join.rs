@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 
 use courser_base::Mutex;
 
-use super::traits::Task;
+use super::traits::{Task, Work};
 
 /// Waits for the result of a task. Dropping it lets the task continue.
 pub struct JoinHandle<T>(Inner<T>);
@@ -35,6 +35,20 @@ impl<T> JoinHandle<T> {
             shared: shared.clone(),
         };
         (Self(Inner::Runtime(shared)), Box::pin(task))
+    }
+
+    /// Returns a handle, and the work that it belongs to.
+    pub(super) fn of_work(work: impl FnOnce() -> T + Send + 'static) -> (Self, Work)
+    where
+        T: Send + 'static,
+    {
+        let shared = Arc::new(Shared(Mutex::new(Join::default())));
+        let unfinished = Unfinished(shared.clone());
+        let work = move || {
+            let unfinished = unfinished;
+            unfinished.0.finish(Ok(work()));
+        };
+        (Self(Inner::Runtime(shared)), Box::new(work))
     }
 
     /// Ends the task at its next wait. The handle resolves to [`Cancelled`](JoinError::Cancelled),
@@ -185,6 +199,19 @@ impl<T> Shared<T> {
         let waiter = join.waiter.take();
         drop(join);
         waiter.into_iter().for_each(Waker::wake);
+    }
+}
+
+/// Work of a handle. If it is dropped before its end, or panics, the handle gets an error.
+struct Unfinished<T>(Arc<Shared<T>>);
+
+impl<T> Drop for Unfinished<T> {
+    fn drop(&mut self) {
+        let error = match std::thread::panicking() {
+            true => JoinError::Panicked("(no text)".to_owned()),
+            false => JoinError::Cancelled,
+        };
+        self.0.finish(Err(error));
     }
 }
 

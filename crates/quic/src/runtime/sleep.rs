@@ -93,6 +93,12 @@ impl Sleep {
         }
     }
 
+    /// Waits until `deadline` instead.
+    pub(super) fn reset(&mut self, deadline: Instant) {
+        self.deadline = deadline;
+        self.is_over = false;
+    }
+
     /// Returns the time at which it resolves.
     pub fn deadline(&self) -> Instant {
         self.deadline

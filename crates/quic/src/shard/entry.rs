@@ -56,6 +56,8 @@ impl ConnectionEntry {
             Event::Connected => {
                 self.is_connected = true;
                 self.wakers.waiters(Topic::Handshake).wake_all(woken);
+                // The peer's limits are known now.
+                self.wakers.wake_for_datagram_size(woken);
             }
             // All streams are gone, and with them what their tasks wait for.
             Event::EarlyDataRejected => self.wakers.wake_all(woken),
@@ -77,6 +79,9 @@ impl ConnectionEntry {
             }
             Event::Migrated | Event::MigrationFailed => {
                 self.wakers.waiters(Topic::Migration).wake_all(woken);
+            }
+            Event::DatagramSizeChanged => {
+                self.wakers.wake_for_datagram_size(woken);
             }
             Event::Confirmed | Event::PathChanged { .. } | Event::InterfaceMtuWanted { .. } => {}
         }

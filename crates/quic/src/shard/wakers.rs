@@ -82,6 +82,8 @@ pub(crate) enum Topic {
     Migration,
     /// The beginning or the end of the silence of the path.
     Silence,
+    /// A change of the largest size of a datagram.
+    DatagramSize,
 }
 
 /// A list of waiting tasks.
@@ -142,8 +144,9 @@ pub(crate) struct ConnectionWakers {
     closed: Waiters,
     open: [Waiters; 2],
     accept: [Waiters; 2],
-    /// Waiters for datagrams, room for datagrams, answers to PING, migration, and silence. Allocated at first use.
-    rare: Option<Box<[Waiters; 5]>>,
+    /// Waiters for datagrams, room for datagrams, answers to PING, migration, silence, and the size of datagrams.
+    /// Allocated at first use.
+    rare: Option<Box<[Waiters; 6]>>,
     /// Allocated when a task first watches a stream.
     watchers: Option<Box<Watchers>>,
     // A stream half belongs to one handle that is borrowed while it waits: one waker each.
@@ -169,6 +172,7 @@ impl ConnectionWakers {
             Topic::Ping => &mut self.rare.get_or_insert_default()[2],
             Topic::Migration => &mut self.rare.get_or_insert_default()[3],
             Topic::Silence => &mut self.rare.get_or_insert_default()[4],
+            Topic::DatagramSize => &mut self.rare.get_or_insert_default()[5],
         }
     }
 
@@ -382,6 +386,13 @@ impl ConnectionWakers {
             .for_each(|waiters| waiters.wake_all(woken));
         wake_in_order(&mut self.readers, woken);
         wake_in_order(&mut self.writers, woken);
+    }
+
+    /// Wakes the tasks that wait for another size of datagrams. Most connections have none.
+    pub(crate) fn wake_for_datagram_size(&mut self, woken: &mut Vec<Waker>) {
+        if let Some(rare) = &mut self.rare {
+            rare[5].wake_all(woken);
+        }
     }
 
     /// Wakes all tasks and frees the memory, because the connection is over.

@@ -44,6 +44,68 @@ fn no_probe_is_due_before_a_full_datagram() {
     assert!(search.wants_probe());
 }
 
+/// Returns a search on a path in use, over which no full datagram was sent.
+fn in_use(max: u16, interface: Option<u16>) -> MtuSearch {
+    let mut search = MtuSearch::new(BASE_MTU, max);
+    if let Some(size) = interface {
+        search.set_interface_mtu(size);
+    }
+    search.on_path_used(at(0));
+    search
+}
+
+#[test]
+fn path_in_use_is_searched_up_to_ethernet() {
+    // The interface, the largest size that the path carries, and the result after a number of probes.
+    for (interface, carried, found, most) in [
+        (Some(1472), 1472, 1472, 1),
+        (Some(1392), 1392, 1392, 1),
+        (Some(65_507), 65_507, 1472, 3),
+        (Some(8973), 1472, 1472, 3),
+        (Some(8973), 1452, 1452, 7),
+        (None, 1472, 1472, 3),
+        (Some(1472), 1200, 1200, 24),
+    ] {
+        let mut search = in_use(65_507, interface);
+        let probes = run(&mut search, at(0), carried);
+        assert_eq!(search.mtu(), found, "{interface:?}, {carried}");
+        assert!(probes <= most, "{probes} probes: {interface:?}, {carried}");
+        search.on_path_used(at(599_999));
+        assert!(!search.wants_probe(), "{interface:?}, {carried}");
+    }
+}
+
+#[test]
+fn full_datagram_extends_the_search_beyond_ethernet() {
+    let mut search = in_use(65_507, Some(65_507));
+    run(&mut search, at(0), 65_507);
+    assert_eq!(search.mtu(), 1472);
+    search.on_full_datagram_sent(at(1));
+    assert_eq!(run(&mut search, at(1), 65_507), 1);
+    assert_eq!(search.mtu(), 65_507);
+}
+
+#[test]
+fn full_datagram_during_the_search_extends_it() {
+    let mut search = in_use(65_507, Some(8973));
+    assert_eq!(search.next_probe(at(0), ROOM), Some(1452));
+    search.on_probe_sent(1452);
+    search.on_full_datagram_sent(at(0));
+    assert!(search.on_probe_acked(1452));
+    assert_eq!(search.next_probe(at(0), ROOM), Some(8973));
+}
+
+#[test]
+fn full_datagram_is_no_reason_to_repeat_a_search_that_failed_below_ethernet() {
+    let mut search = in_use(65_507, Some(8973));
+    run(&mut search, at(0), 1392);
+    search.on_full_datagram_sent(at(1));
+    assert!(!search.wants_probe());
+    let raised = at(1) + PMTU_RAISE_TIMER;
+    search.on_full_datagram_sent(raised);
+    assert_eq!(search.next_probe(raised, ROOM), Some(8973));
+}
+
 #[test]
 fn a_path_with_the_mtu_of_the_interface_takes_one_probe() {
     let mut search = started(65_507, Some(1472));
@@ -328,7 +390,7 @@ proptest! {
     }
 
     #[test]
-    fn bounds_hold_for_any_order_of_events(events in prop::collection::vec((0..9_u8, any::<u16>()), 0..200)) {
+    fn bounds_hold_for_any_order_of_events(events in prop::collection::vec((0..10_u8, any::<u16>()), 0..200)) {
         let mut search = MtuSearch::new(BASE_MTU, 9000);
         let mut numbers = vec![0];
         let mut now = at(0);
@@ -348,6 +410,7 @@ proptest! {
                 5 => { search.on_lost(now, value, now); }
                 6 => { search.on_probe_timeout(u32::from(value % 4)); }
                 7 => search.set_interface_mtu(value),
+                8 => search.on_path_used(now),
                 _ => search.set_peer_limit(value.max(BASE_MTU)),
             }
             prop_assert!((BASE_MTU..=9000).contains(&search.mtu()));

@@ -119,6 +119,7 @@ pub(super) fn dispatch(
         | Event::PingAnswered
         | Event::PathChanged { .. }
         | Event::Migrated
+        | Event::DatagramSizeChanged
         | Event::InterfaceMtuWanted { .. }
         | Event::MigrationFailed
         | Event::Unreachable(_)

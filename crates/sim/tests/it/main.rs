@@ -34,3 +34,7 @@ mod sockets;
 mod stream_rates;
 mod stream_reads;
 mod streams;
+mod template;
+mod voice;
+mod vpn;
+mod worlds;

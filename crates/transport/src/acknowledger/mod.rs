@@ -10,7 +10,7 @@ use courser_base::{Ecn, Time};
 use courser_wire::frame::{Ack, AckFrequency};
 
 use self::ack_policy::{AckEliciting, AckPolicy};
-use self::received::Received;
+use self::received::{Arrivals, Received};
 use crate::build::packet_builder::PacketBuilder;
 use crate::error::TransportError;
 use crate::space::SpaceId;
@@ -25,6 +25,8 @@ pub(crate) struct Acknowledger {
     promise: Promise,
     /// ACK frames written in all spaces; survives [`Acknowledger::free`].
     sent: u64,
+    /// The arrivals before [`Acknowledger::free`].
+    arrivals: Arrivals,
 }
 
 /// The delays that our transport parameters promise.
@@ -73,6 +75,7 @@ impl Acknowledger {
             application: Space::default(),
             promise,
             sent: 0,
+            arrivals: Arrivals::default(),
         }
     }
 
@@ -103,12 +106,21 @@ impl Acknowledger {
         }
     }
 
-    /// Frees the numbers of received packets. The number of sent frames stays.
+    /// Frees the numbers of received packets. Counters stay.
     pub(crate) fn free(&mut self) {
         *self = Self {
             sent: self.sent,
+            arrivals: self.arrivals(),
             ..Self::new(self.promise)
         };
+    }
+
+    /// Returns the 1-RTT packets that have not arrived, and those that arrived late.
+    pub(crate) fn arrivals(&self) -> Arrivals {
+        match self.application.received.largest() {
+            Some(_) => self.application.received.arrivals(),
+            None => self.arrivals,
+        }
     }
 
     /// Frees the spare capacity of the list of ranges.

@@ -16,8 +16,22 @@ pub struct Received {
     floor: u64,
     largest_time: Time,
     ecn: EcnCounts,
+    /// Packets recorded, and the smallest number among them.
+    count: u64,
+    first: u64,
+    /// Packets that arrived after one with a larger number.
+    late: u64,
     /// The smallest number that arrived since the last ACK was sent.
     smallest_unreported: Option<u64>,
+}
+
+/// The quality of the path from the peer, as far as packet numbers show it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Arrivals {
+    /// Numbers between the smallest and the largest received one of which no packet arrived.
+    pub missing: u64,
+    /// Packets that arrived after one with a larger number.
+    pub late: u64,
 }
 
 impl Received {
@@ -43,13 +57,17 @@ impl Received {
 
     /// Records a packet that was opened and processed in full.
     pub fn insert(&mut self, packet_number: u64, now: Time, ecn: Ecn) {
-        if self
-            .ranges
-            .max()
-            .is_none_or(|largest| packet_number > largest)
-        {
-            self.largest_time = now;
+        match self.ranges.max() {
+            Some(largest) if packet_number < largest => {
+                self.late += 1;
+                self.first = self.first.min(packet_number);
+            }
+            largest => {
+                self.largest_time = now;
+                self.first = largest.map_or(packet_number, |_| self.first);
+            }
         }
+        self.count += 1;
         self.ranges.insert_one(packet_number);
         let lowest = self.smallest_unreported.unwrap_or(packet_number);
         self.smallest_unreported = Some(lowest.min(packet_number));
@@ -58,6 +76,16 @@ impl Received {
             && let Some(lowest) = self.ranges.pop_first()
         {
             self.floor = self.floor.max(lowest.end);
+        }
+    }
+
+    /// Returns the packets that have not arrived, and those that arrived late. Ranges that were forgotten
+    /// still count.
+    pub fn arrivals(&self) -> Arrivals {
+        let numbers = self.largest().map_or(0, |largest| largest + 1 - self.first);
+        Arrivals {
+            missing: numbers.saturating_sub(self.count),
+            late: self.late,
         }
     }
 

@@ -129,7 +129,7 @@ impl Parts {
                 life.close = Some(*frame);
                 FrameProgress::Neutral
             }
-            Frame::Datagram(frame) => self.on_datagram_frame(frame)?,
+            Frame::Datagram(frame) => self.on_datagram_frame(now, frame)?,
             Frame::AckFrequency(frame) => {
                 self.acknowledger.on_ack_frequency_frame(frame)?;
                 FrameProgress::Nothing
@@ -209,8 +209,12 @@ impl Parts {
         Ok(FrameProgress::Neutral)
     }
 
-    fn on_datagram_frame(&mut self, frame: &Datagram<'_>) -> Result<FrameProgress, TransportError> {
-        self.datagrams.on_datagram_frame(frame)?;
+    fn on_datagram_frame(
+        &mut self,
+        now: Time,
+        frame: &Datagram<'_>,
+    ) -> Result<FrameProgress, TransportError> {
+        self.datagrams.on_datagram_frame(now, frame)?;
         // An empty datagram may be useful to the application, but does not count as progress.
         Ok(match frame.data.is_empty() {
             true => FrameProgress::Neutral,

@@ -52,9 +52,12 @@ pub enum Event {
     /// The path to which our end began to move was not validated in time. The connection uses the
     /// previous path.
     MigrationFailed,
+    /// [`Connection::max_datagram_size`](super::Connection::max_datagram_size) may have changed, because the
+    /// path carries larger or smaller packets than before.
+    DatagramSizeChanged,
     /// A caller that can determine the MTU of the interface towards the peer
     /// [sets it](super::Connection::set_interface_mtu) now: the search for larger datagrams begins on the
-    /// path in use, or the handshake is complete with datagrams larger than 1200 bytes. It may occur
+    /// path in use, a moment after the handshake at the latest, or the handshake is complete with datagrams larger than 1200 bytes. It may occur
     /// again for another path.
     InterfaceMtuWanted {
         /// The address of the peer.

@@ -80,6 +80,8 @@ pub struct Connection {
     watchdog: Watchdog,
     events: VecDeque<Event>,
     counters: Counters,
+    /// The value of [`Connection::datagram_room`] that [`Event::DatagramSizeChanged`] last reported.
+    reported_room: (u16, usize),
 }
 
 impl Connection {
@@ -238,6 +240,11 @@ impl Connection {
         if self.parts.pings.take_answered() {
             return Some(Event::PingAnswered);
         }
+        let room = self.datagram_room();
+        if room != self.reported_room && self.life.is_open() {
+            self.reported_room = room;
+            return Some(Event::DatagramSizeChanged);
+        }
         self.parts.datagrams.poll_event().map(Event::Datagram)
     }
 
@@ -279,6 +286,7 @@ impl Connection {
     pub fn stats(&self) -> ConnectionStats {
         let streams = self.parts.streams.counters();
         let recovery = self.packets.recovery.stats();
+        let arrivals = self.parts.acknowledger.arrivals();
         ConnectionStats {
             key_updates: self.packets.protection.updates(),
             acks_sent: self.parts.acknowledger.sent(),
@@ -303,6 +311,8 @@ impl Connection {
             udp_sent: self.counters.udp_sent,
             udp_received: self.counters.udp_received,
             packets_received: self.counters.packets_received,
+            packets_missing: arrivals.missing,
+            packets_late: arrivals.late,
             packets_dropped: self.counters.packets_dropped,
             early_packets_dropped: self.counters.early_packets_dropped,
             ack_eliciting_received: self.counters.ack_eliciting_received,
@@ -337,7 +347,7 @@ impl Connection {
 
     /// Sets the MTU of the interface towards the peer in bytes of an IP packet. It is the next
     /// size that the search tries, and the largest. Without it the search begins at Ethernet's.
-    /// Best called at [`Event::InterfaceMtuWanted`]: connections that send little never need it.
+    /// Best called at [`Event::InterfaceMtuWanted`]: short connections never need it.
     pub fn set_interface_mtu(&mut self, mtu: u32) {
         let size = self.parts.paths.active().payload_of(mtu);
         self.packets.recovery.set_interface_mtu(size);
@@ -361,9 +371,15 @@ impl Connection {
     /// of the path, which changes while the connection lives. It is at least 1158 bytes on a path
     /// in use, if neither the peer nor our own queue allows less.
     pub fn max_datagram_size(&self) -> Option<usize> {
+        let (mtu, id_len) = self.datagram_room();
+        self.parts.datagrams.max_size(frame_capacity(mtu, id_len))
+    }
+
+    /// Returns the datagram size of the path, and the length of the peer's connection ID.
+    #[inline]
+    fn datagram_room(&self) -> (u16, usize) {
         let mtu = self.packets.recovery.path().mtu();
-        let capacity = frame_capacity(mtu, self.parts.ids.destination().len());
-        self.parts.datagrams.max_size(capacity)
+        (mtu, self.parts.ids.destination().len())
     }
 
     /// Queues a datagram to be sent once (RFC 9221 §5). If the queue is full, the oldest ones are
@@ -378,6 +394,9 @@ impl Connection {
         data: Bytes,
         options: SendOptions,
     ) -> Result<Option<DatagramId>, SendDatagramError> {
+        if self.packets.recovery.on_datagrams_used(now) {
+            self.want_interface_mtu();
+        }
         let max = self.max_datagram_size();
         if max.is_some_and(|max| data.len() + NEARLY_FULL > max) {
             // The size leaves space for the longest packet number. A datagram this close to it benefits

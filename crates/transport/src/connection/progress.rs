@@ -85,7 +85,10 @@ impl Connection {
             return;
         }
         self.enter(now, State::Confirmed);
-        self.packets.recovery.on_handshake_confirmed();
+        let uses_datagrams = self.parts.datagrams.are_used();
+        self.packets
+            .recovery
+            .on_handshake_confirmed(now, uses_datagrams);
         for id in [SpaceId::Initial, SpaceId::Handshake] {
             self.discard_space(now, id);
         }

@@ -270,7 +270,9 @@ fn assemble(
         watchdog: Watchdog::new(now, &config),
         events: VecDeque::new(),
         counters: Counters::default(),
+        reported_room: (0, 0),
     };
+    connection.reported_room = connection.datagram_room();
     connection.open_initial(&first.destination);
     connection
 }

@@ -69,6 +69,16 @@ pub struct ConnectionStats {
     pub packets_sent: u64,
     /// Packets received, opened and processed.
     pub packets_received: u64,
+    /// 1-RTT packets of the peer that have not arrived: numbers that are missing below the largest one
+    /// received. They were lost on the way, are still to come, or were never sent: senders may skip
+    /// numbers (RFC 9000 §21.4), courser about one in 160, and fewer with a large window. A packet that
+    /// arrives late is subtracted. Divided by the sum of this and the packets received, it is an upper
+    /// bound for the loss rate of the path from the peer. Packets have no relation to the datagrams of RFC 9221 inside: a packet may have
+    /// several or none.
+    pub packets_missing: u64,
+    /// 1-RTT packets that arrived after one with a larger number, because the path reorders or
+    /// delays them.
+    pub packets_late: u64,
     /// Packets dropped: no keys, not authentic, duplicate.
     pub packets_dropped: u64,
     /// 0-RTT packets that a server dropped, because it has refused the early data or because they

@@ -50,6 +50,7 @@ impl Connection {
         consider(self.parts.streams.next_timeout(), Timer::Streams);
         consider(self.parts.datagrams.next_timeout(), Timer::Datagrams);
         consider(self.parts.pings.next_timeout(), Timer::Ping);
+        consider(self.packets.recovery.search_at(), Timer::MtuSearch);
         next
     }
 
@@ -88,6 +89,9 @@ impl Connection {
         self.parts.streams.on_timeout(now);
         self.parts.datagrams.on_timeout(now);
         self.parts.pings.on_timeout(now);
+        if self.packets.recovery.begin_search(now) {
+            self.want_interface_mtu();
+        }
         let budget = self.parts.paths.active().budget();
         let is_too_small = self
             .packets

@@ -29,6 +29,8 @@ pub enum Timer {
     Datagrams,
     /// A PING of the application that was delayed after many others may be sent.
     Ping,
+    /// The search for larger datagrams begins on a connection that sends little (RFC 8899).
+    MtuSearch,
     /// Closing or draining is over (RFC 9000 §10.2).
     Close,
 }

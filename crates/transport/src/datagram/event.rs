@@ -1,5 +1,7 @@
 //! Fates of datagrams, events for the application, and counters.
 
+use std::time::Duration;
+
 /// Identifies a datagram whose fate is reported; unique within its connection.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct DatagramId(pub(super) u64);
@@ -50,6 +52,15 @@ pub struct DatagramStats {
     pub received: u64,
     /// Bytes of these, without headers.
     pub received_bytes: u64,
+    /// The jitter of the datagrams received: the smoothed mean deviation of the time between two arrivals
+    /// from its running mean, both with the weight 1/16 of RFC 3550 §6.4.1. Zero until there are three.
+    ///
+    /// RFC 3550 subtracts the times at which the peer sent, which a DATAGRAM frame does not contain. For a
+    /// peer that sends at a constant interval the result is close to that of RFC 3550, and lost datagrams
+    /// raise it by their gaps. For any other peer its own rhythm counts as jitter. Datagrams that one packet
+    /// or one system call brought arrive at the same time. Gaps of more than a second count as pauses, and
+    /// not as jitter.
+    pub arrival_jitter: Duration,
     /// Datagrams sent whose packet was acknowledged.
     pub acked: u64,
     /// Datagrams sent whose packet was declared lost.

@@ -99,7 +99,9 @@ fn unread_datagrams_are_limited_to_64_and_256_kib_and_the_newest_stay() {
             data: &data,
             has_length,
         };
-        datagrams.on_datagram_frame(&frame).expect("small enough");
+        datagrams
+            .on_datagram_frame(Time::ZERO, &frame)
+            .expect("small enough");
     };
     (0..64).for_each(|number| receive(&mut datagrams, number, 10));
     assert_eq!(datagrams.stats().unread_dropped, 0);
@@ -183,7 +185,7 @@ fn received_frame_of_the_announced_size_is_accepted_and_a_larger_one_is_not() {
     let data = [0; 1000];
     let mut receive = |len: usize, has_length| {
         let data = &data[..len];
-        datagrams.on_datagram_frame(&Datagram { data, has_length })
+        datagrams.on_datagram_frame(Time::ZERO, &Datagram { data, has_length })
     };
     // The type counts, and so does the length (RFC 9221 §3).
     assert!(receive(999, false).is_ok());
@@ -201,7 +203,7 @@ fn without_a_receive_buffer_every_frame_is_refused() {
     });
     let (data, has_length): (&[u8], _) = (&[], false);
     let error = datagrams
-        .on_datagram_frame(&Datagram { data, has_length })
+        .on_datagram_frame(Time::ZERO, &Datagram { data, has_length })
         .expect_err("not announced");
     assert_eq!(error.code.value(), 0x0a, "RFC 9221 §3");
 }
@@ -323,15 +325,23 @@ fn readers_and_writers_are_woken_once_for_each_wait() {
     let mut datagrams = datagrams();
     let (data, has_length): (&[u8], _) = (b"x", true);
     let frame = Datagram { data, has_length };
-    datagrams.on_datagram_frame(&frame).expect("small");
-    datagrams.on_datagram_frame(&frame).expect("small");
+    datagrams
+        .on_datagram_frame(Time::ZERO, &frame)
+        .expect("small");
+    datagrams
+        .on_datagram_frame(Time::ZERO, &frame)
+        .expect("small");
     assert_eq!(datagrams.poll_event(), Some(DatagramEvent::Readable));
     assert_eq!(datagrams.poll_event(), None);
     assert!(datagrams.receive().is_some() && datagrams.receive().is_some());
-    datagrams.on_datagram_frame(&frame).expect("small");
+    datagrams
+        .on_datagram_frame(Time::ZERO, &frame)
+        .expect("small");
     assert_eq!(datagrams.poll_event(), None, "no reader has found it empty");
     assert!(datagrams.receive().is_some() && datagrams.receive().is_none());
-    datagrams.on_datagram_frame(&frame).expect("small");
+    datagrams
+        .on_datagram_frame(Time::ZERO, &frame)
+        .expect("small");
     assert_eq!(datagrams.poll_event(), Some(DatagramEvent::Readable));
 
     (0..64).for_each(|number| send(&mut datagrams, bytes(number, 1)));
@@ -347,7 +357,11 @@ fn half_full_queue_of_unread_datagrams_is_reported_once_for_each_read() {
     let (data, has_length): (&[u8], _) = (b"x", true);
     let frame = Datagram { data, has_length };
     let fill = |datagrams: &mut Datagrams| {
-        (0..40).for_each(|_| datagrams.on_datagram_frame(&frame).expect("small"));
+        (0..40).for_each(|_| {
+            datagrams
+                .on_datagram_frame(Time::ZERO, &frame)
+                .expect("small")
+        });
         datagrams.take_crowded()
     };
     assert!(!fill(&mut datagrams), "the application does not read");
@@ -364,7 +378,9 @@ fn received_datagrams_remain_after_the_end_unless_we_closed() {
         let mut datagrams = datagrams();
         let (data, has_length): (&[u8], _) = (b"x", true);
         let frame = Datagram { data, has_length };
-        datagrams.on_datagram_frame(&frame).expect("small");
+        datagrams
+            .on_datagram_frame(Time::ZERO, &frame)
+            .expect("small");
         send(&mut datagrams, bytes(1, 1));
         datagrams.on_end(is_lost);
         assert!(!datagrams.has_frames_to_send());

@@ -139,6 +139,7 @@ impl LossRecovery {
         let ce = ce.unwrap_or_default();
         let largest_size = u16::try_from(newly.largest_size).unwrap_or(u16::MAX);
         self.paths.active_mut().search.on_acked(largest_size);
+        self.resume_search(now);
         self.on_features_acked(&newly.newest);
         let lost = self.detect_lost(now, id, owners);
         self.inform_controller(now, newly, ce, &lost);

@@ -91,6 +91,8 @@ pub(crate) struct LossRecovery {
     lost_packets: Vec<LostPacket>,
     /// The time until which a batch waits for the pacer.
     paced_until: Option<Time>,
+    /// The time at which the search for larger datagrams begins, whatever is sent.
+    search_at: Option<Time>,
     /// True once packets of the handshake were repeated: those that follow use no optional feature.
     is_handshake_repeated: bool,
     /// The results of optional features on all paths of the endpoint.
@@ -129,6 +131,7 @@ impl LossRecovery {
             lost: Vec::new(),
             lost_packets: Vec::new(),
             paced_until: None,
+            search_at: None,
             is_handshake_repeated: false,
             experience,
             stats: RecoveryStats::default(),
@@ -250,9 +253,10 @@ impl LossRecovery {
     }
 
     /// Processes the confirmation of the handshake: from now on the peer obeys its `max_ack_delay` (RFC 9002
-    /// §5.3).
-    pub(crate) fn on_handshake_confirmed(&mut self) {
+    /// §5.3), and MTU probes may be sent.
+    pub(crate) fn on_handshake_confirmed(&mut self, now: Time, uses_datagrams: bool) {
         self.phase = Phase::Confirmed;
+        self.schedule_search(now, uses_datagrams);
     }
 
     /// Adds the state of a new path.

@@ -173,6 +173,7 @@ impl PathRecovery {
         PathStats {
             rtt: self.rtt.smoothed(),
             latest_rtt: self.rtt.latest(),
+            rtt_variance: self.rtt.rttvar(),
             min_rtt: self.rtt.min(),
             congestion_window: self.congestion.window(),
             bytes_in_flight: self.bytes_in_flight,

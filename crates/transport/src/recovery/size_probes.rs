@@ -1,5 +1,7 @@
 //! The datagram size of the path in use: probes, and their results. RFC 9000 §14.3, §14.4.
 
+use std::time::Duration;
+
 use courser_base::Time;
 use courser_recovery::{BASE_MTU, Controller};
 
@@ -42,9 +44,12 @@ impl LossRecovery {
             return None;
         }
         let space = &self.spaces.application.space;
+        // A timeout permits two packets. On an idle connection the permit for the second one is left after
+        // the first was answered. Data that was lost goes first.
+        let is_probing = space.probes > 0 && (has_stream_data || self.probe_timer.count() > 0);
         let may_send = self.phase == Phase::Confirmed
             && is_validated
-            && space.probes == 0
+            && !is_probing
             && !space.sent.is_full()
             && path.search.can_afford_probe(path.delivery.delivered())
             && self.paced_until.is_none();
@@ -74,6 +79,58 @@ impl LossRecovery {
         self.paths.active().makes_room_for_probe(has_stream_data)
     }
 
+    /// Sets the beginning of the search on a connection whose handshake is confirmed. Without
+    /// datagrams of the application it is delayed by [`SEARCH_DELAY`].
+    pub(super) fn schedule_search(&mut self, now: Time, uses_datagrams: bool) {
+        if self.config.mtu_discovery {
+            let delay = match uses_datagrams {
+                true => Duration::ZERO,
+                false => SEARCH_DELAY,
+            };
+            self.search_at = Some(now + delay);
+        }
+    }
+
+    /// Returns the time at which the search of a connection that sends little begins.
+    pub(crate) fn search_at(&self) -> Option<Time> {
+        self.search_at
+    }
+
+    /// Begins the search if it is due. Returns true once if the MTU of the interface is unknown: it saves
+    /// probes.
+    #[inline]
+    pub(crate) fn begin_search(&mut self, now: Time) -> bool {
+        if self.search_at.is_none_or(|at| at > now) {
+            return false;
+        }
+        self.search_at = None;
+        self.paths.active_mut().search.on_path_used(now);
+        self.needs_interface_mtu()
+    }
+
+    /// Records that the application sends datagrams, whose size is limited by the path: the search begins
+    /// without a delay. Returns true like [`LossRecovery::begin_search`].
+    #[inline]
+    pub(crate) fn on_datagrams_used(&mut self, now: Time) -> bool {
+        let Some(at) = &mut self.search_at else {
+            return false;
+        };
+        *at = now;
+        self.begin_search(now)
+    }
+
+    /// Begins a search that may be due again, because packets arrive: after the base size was fallen back to,
+    /// on a new path, or after the raise timer. An idle connection is never woken for it. Senders of full
+    /// datagrams begin it themselves, at a time that suits them.
+    #[inline]
+    pub(super) fn resume_search(&mut self, now: Time) {
+        let is_open = self.phase == Phase::Confirmed && self.search_at.is_none();
+        let path = self.paths.active_mut();
+        if is_open && path.app_limited {
+            path.search.on_path_used(now);
+        }
+    }
+
     /// Records that a datagram of nearly full size is due: larger ones would be useful.
     pub(crate) fn on_full_datagram_needed(&mut self, now: Time) {
         self.paths.active_mut().search.on_full_datagram_sent(now);
@@ -88,3 +145,7 @@ impl LossRecovery {
         }
     }
 }
+
+/// The time between the confirmation of the handshake and the search on a connection that sends little
+/// (limit K510). Most connections for a single request are over by then and send no probes.
+const SEARCH_DELAY: Duration = Duration::from_millis(100);

@@ -13,6 +13,9 @@ pub struct PathStats {
     pub rtt: Duration,
     /// Latest sample of the round-trip time.
     pub latest_rtt: Duration,
+    /// The smoothed mean deviation of the samples of the round-trip time: `rttvar` of RFC 9002 §5.3.
+    /// Half of the first sample until there are more.
+    pub rtt_variance: Duration,
     /// Lowest sample of the round-trip time.
     pub min_rtt: Duration,
     /// Congestion window in bytes.

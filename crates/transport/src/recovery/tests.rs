@@ -65,7 +65,7 @@ impl Bench {
     fn confirmed() -> Self {
         let mut bench = Self::new(Side::Server);
         bench.recovery.on_handshake_complete();
-        bench.recovery.on_handshake_confirmed();
+        bench.recovery.on_handshake_confirmed(Time::ZERO, false);
         bench
     }
 
@@ -329,7 +329,7 @@ fn discarded_keys_reset_probe_timeouts() {
         bench.recovery.discard_space(id);
         assert_eq!(bench.recovery.pto_count(), 0, "{id:?}");
         bench.recovery.on_handshake_complete();
-        bench.recovery.on_handshake_confirmed();
+        bench.recovery.on_handshake_confirmed(Time::ZERO, false);
         assert_eq!(bench.recovery.loss_timer(u64::MAX), None, "{id:?}");
         bench.send(APPLICATION, 0);
         assert!(bench.expire() < first * 2, "{id:?}: not doubled");

@@ -42,11 +42,15 @@ pub(super) struct Row {
 pub(super) struct QuicRow {
     pub(super) rtt: Duration,
     pub(super) latest_rtt: Duration,
+    pub(super) rtt_variance: Duration,
     pub(super) min_rtt: Duration,
     pub(super) window: u64,
     pub(super) in_flight: u64,
     pub(super) packets_sent: u64,
     pub(super) packets_lost: u64,
+    /// 1-RTT packets of the peer that have not arrived, and those that arrived late.
+    packets_missing: u64,
+    packets_late: u64,
     pub(super) delivery_rate: Option<u64>,
     pub(super) pacing_rate: Option<u64>,
     controller: &'static str,
@@ -73,11 +77,14 @@ impl Row {
         let quic = it.quic.map(|quic| QuicRow {
             rtt: quic.path.rtt,
             latest_rtt: quic.path.latest_rtt,
+            rtt_variance: quic.path.rtt_variance,
             min_rtt: quic.path.min_rtt,
             window: quic.path.congestion_window,
             in_flight: quic.path.bytes_in_flight,
             packets_sent: quic.packets_sent,
             packets_lost: quic.packets_lost,
+            packets_missing: quic.packets_missing,
+            packets_late: quic.packets_late,
             delivery_rate: quic.path.delivery_rate.map(|it| it.as_bytes_per_second()),
             pacing_rate: quic.path.pacing_rate.map(|it| it.as_bytes_per_second()),
             controller: quic.path.controller,
@@ -147,11 +154,14 @@ impl Row {
         let quic = self.quic.map(|quic| {
             json!({
                 "rtt_ms": millis(quic.rtt),
+                "rtt_variance_ms": millis(quic.rtt_variance),
                 "min_rtt_ms": millis(quic.min_rtt),
                 "congestion_window": quic.window,
                 "bytes_in_flight": quic.in_flight,
                 "packets_sent": quic.packets_sent,
                 "packets_lost": quic.packets_lost,
+                "packets_missing": quic.packets_missing,
+                "packets_late": quic.packets_late,
                 "controller": quic.controller,
                 "mtu": quic.mtu,
             })

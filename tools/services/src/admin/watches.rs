@@ -204,6 +204,7 @@ impl Sample {
             "in_flight": quic.map(|it| it.in_flight),
             "rtt_ms": quic.map(|it| millis(it.rtt)),
             "latest_rtt_ms": quic.map(|it| millis(it.latest_rtt)),
+            "rtt_variance_ms": quic.map(|it| millis(it.rtt_variance)),
             "min_rtt_ms": quic.map(|it| millis(it.min_rtt)),
             "delivery_rate": quic.and_then(|it| it.delivery_rate),
             "pacing_rate": quic.and_then(|it| it.pacing_rate),

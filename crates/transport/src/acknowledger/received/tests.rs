@@ -17,6 +17,28 @@ fn a_number_is_a_duplicate_once_seen() {
 }
 
 #[test]
+fn gaps_are_missing_until_their_packets_arrive_late() {
+    let arrivals = |numbers: &[u64]| {
+        let Arrivals { missing, late } = with(numbers).arrivals();
+        (missing, late)
+    };
+    assert_eq!(arrivals(&[]), (0, 0));
+    // The first number is random.
+    assert_eq!(arrivals(&[700, 701, 702]), (0, 0));
+    assert_eq!(arrivals(&[700, 703, 706]), (4, 0));
+    assert_eq!(arrivals(&[700, 703, 706, 701, 705]), (2, 2));
+    assert_eq!(arrivals(&[700, 698]), (1, 1));
+}
+
+#[test]
+fn arrivals_survive_forgotten_ranges() {
+    let mut received = with(&[0, 1, 4, 5, 9]);
+    received.on_ack_acknowledged(9);
+    let arrivals = received.arrivals();
+    assert_eq!((arrivals.missing, arrivals.late), (5, 0));
+}
+
+#[test]
 fn ranges_are_bounded_and_forgotten_numbers_refused() {
     let mut received = Received::default();
     for number in 0..=(MAX_RANGES as u64) {

@@ -20,7 +20,7 @@ fn setup(most: u16) -> Setup {
 }
 
 /// A connected pair on a path whose datagram size is the value of the cell, with a count of larger
-/// datagrams dropped.
+/// datagrams of the client dropped.
 struct Narrow {
     pair: Pair,
     carried: Rc<Cell<usize>>,
@@ -32,9 +32,11 @@ impl Narrow {
         let mut pair = Pair::with(setup);
         let (carried, dropped) = (Rc::new(Cell::new(carried)), Rc::new(Cell::new(0)));
         let (limit, count) = (Rc::clone(&carried), Rc::clone(&dropped));
+        let client = pair.client.address;
         pair.link.filter = Some(Box::new(move |_, datagram| {
             let passes = datagram.bytes.len() <= limit.get();
-            count.set(count.get() + usize::from(!passes));
+            let counts = !passes && datagram.from == client;
+            count.set(count.get() + usize::from(counts));
             passes
         }));
         pair.connect();
@@ -150,7 +152,9 @@ fn interface_mtu_is_requested_once_by_a_connection_that_sends_full_datagrams() {
     pair.upload(1_000_000);
     assert_eq!(mtu_requests(&pair.client), 1);
     assert!(pair.client.sent.iter().any(|it| it.bytes.len() > 1200));
-    assert_eq!(mtu_requests(&pair.server), 0);
+    // The server sends little: its search begins by the time.
+    pair.run_for(Duration::from_millis(200));
+    assert_eq!(mtu_requests(&pair.server), 1);
 }
 
 #[test]
@@ -164,15 +168,119 @@ fn interface_mtu_is_requested_at_once_for_datagrams_above_1200_bytes() {
 }
 
 #[test]
-fn handshake_and_small_messages_send_no_probes() {
+fn short_connection_sends_no_probes() {
     let mut pair = Pair::with(setup(65_507));
     pair.connect();
-    for _ in 0..20 {
-        pair.client.connection().pings().request();
-        pair.client.touch();
-        pair.run_for(RTT * 2);
+    pair.client.connection().pings().request();
+    pair.client.touch();
+    pair.run_for(RTT);
+    let is_small = |end: &End| end.sent.iter().all(|it| it.bytes.len() <= 1200);
+    assert!(is_small(&pair.client) && is_small(&pair.server));
+}
+
+/// Sends a small datagram from the client.
+fn send_datagram(pair: &mut Pair) {
+    let (now, data) = (pair.now, Bytes::from_static(&[7; 64]));
+    let sent = pair
+        .client
+        .connection()
+        .send_datagram(now, data, SendOptions::default());
+    assert_eq!(sent, Ok(None));
+    pair.client.touch();
+}
+
+/// Returns the datagram sizes of both ends.
+fn sizes(pair: &mut Pair) -> [u16; 2] {
+    [&mut pair.client, &mut pair.server].map(|end| end.connection().stats().path.mtu)
+}
+
+#[test]
+fn idle_connection_finds_the_mtu_on_both_ends() {
+    for carried in [1200, 1280, 1392, 1472, 65_507] {
+        let mut path = Narrow::new(setup(65_507), carried);
+        path.pair.run_for(Duration::from_secs(5));
+        let best = carried.min(1472);
+        for found in sizes(&mut path.pair).map(usize::from) {
+            let is_close = found <= best && best - found <= 6;
+            assert!(is_close, "{found} on a path of {carried}");
+        }
+        let probes = [&path.pair.client, &path.pair.server].map(|end| end.sent.len());
+        assert!(probes.iter().all(|&count| count <= 90), "{probes:?}");
     }
-    assert!(pair.client.sent.iter().all(|it| it.bytes.len() <= 1200));
+}
+
+#[test]
+fn idle_connection_finds_ethernet_within_300_ms() {
+    let mut pair = Pair::with(setup(65_507));
+    pair.connect();
+    for end in [&mut pair.client, &mut pair.server] {
+        end.connection().set_interface_mtu(1500);
+    }
+    pair.run_for(Duration::from_millis(200));
+    assert_eq!(sizes(&mut pair), [1472, 1472]);
+}
+
+/// The search costs an idle connection a few packets once, and its idle timeout counts from the last of them.
+#[test]
+fn idle_connection_falls_silent_after_the_search_and_times_out() {
+    for carried in [1250, 1472] {
+        let mut path = Narrow::new(setup(65_507), carried);
+        path.pair.run_for(Duration::from_secs(5));
+        let sent = |pair: &Pair| pair.client.sent.len() + pair.server.sent.len();
+        let (before, begin) = (sent(&path.pair), path.pair.now);
+        path.pair.run_for(Duration::from_secs(24));
+        assert_eq!(sent(&path.pair), before, "{carried}");
+        assert!(!path.pair.client.connection().is_closed());
+        path.pair.run_for(Duration::from_secs(7));
+        for end in [&path.pair.client, &path.pair.server] {
+            let is_over = end.has(&Event::Lost(ConnectionError::TimedOut));
+            assert!(is_over, "{carried}, idle since {begin:?} at the latest");
+        }
+    }
+}
+
+#[test]
+fn search_of_a_connection_with_small_datagrams_begins_at_once() {
+    let mut pair = Pair::with(setup(65_507));
+    pair.connect();
+    pair.run_for(RTT);
+    for _ in 0..4 {
+        send_datagram(&mut pair);
+        pair.run_for(RTT);
+    }
+    assert_eq!(sizes(&mut pair)[0], 1472);
+}
+
+#[test]
+fn change_of_the_datagram_size_is_an_event() {
+    let mut path = Narrow::new(setup(65_507), 1472);
+    let changes = |end: &End| {
+        let is_change = |it: &&Event| matches!(it, Event::DatagramSizeChanged);
+        end.events.iter().filter(is_change).count()
+    };
+    assert_eq!(changes(&path.pair.client), 0);
+    let before = path.pair.client.connection().max_datagram_size();
+    path.pair.run_for(Duration::from_secs(1));
+    let after = path.pair.client.connection().max_datagram_size();
+    assert_eq!(after, before.map(|size| size + 272));
+    // 1452, 1464 and 1472 bytes arrived.
+    assert_eq!(changes(&path.pair.client), 3);
+}
+
+/// An outage has lowered the size, and a sender of small datagrams raises it again.
+#[test]
+fn size_returns_after_an_outage_of_a_connection_that_sends_little() {
+    let mut path = Narrow::new(setup(1472), 1472);
+    path.pair.run_for(Duration::from_secs(1));
+    assert_eq!(path.mtu(), 1472);
+    path.carried.set(0);
+    send_datagram(&mut path.pair);
+    path.pair.run_for(Duration::from_secs(2));
+    assert_eq!(path.mtu(), 1200);
+    path.carried.set(1472);
+    send_datagram(&mut path.pair);
+    path.pair.run_for(Duration::from_secs(3));
+    assert_eq!(path.mtu(), 1472);
 }
 
 #[test]

@@ -350,11 +350,19 @@ fn quote_without_a_packet_number_counts_only_for_a_probe() {
     path.carried.set(1390);
     path.pair.client.connection().set_interface_mtu(1500);
     let mut transfer = Transfer::up(&mut path.pair, 500_000);
-    while path.refused.borrow().is_empty() {
+    let client = path.pair.client.address;
+    let by_client = |it: &Datagram| it.from == client;
+    while !path.refused.borrow().iter().any(by_client) {
         path.pair.step();
         transfer.step(&mut path.pair);
     }
-    let probe = path.refused.borrow_mut().remove(0);
+    let probe = path
+        .refused
+        .borrow()
+        .iter()
+        .find(|it| by_client(it))
+        .cloned();
+    let probe = probe.expect("a probe of the client");
     assert_eq!(probe.bytes.len(), 1472);
     assert!(!path.report(&probe, 1418, 8));
     assert!(path.report(&probe, 1418, 12));

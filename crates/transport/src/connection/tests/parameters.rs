@@ -7,9 +7,9 @@ use courser_wire::frame::Frame;
 
 use super::*;
 use crate::config::{RetryPolicy, ServerConfig, TransportConfig};
-use crate::testing::Setup;
 use crate::testing::identity::{client_tls, server_tls};
 use crate::testing::tampering::{Tampered, join_parameters, split_parameters, varint};
+use crate::testing::{Setup, steady};
 
 type Parameters = Vec<(u64, Vec<u8>)>;
 
@@ -435,7 +435,7 @@ fn limits_of_the_peer_are_respected() {
 fn smaller_idle_timeout_counts_at_both_ends() {
     let transport = TransportConfig {
         max_idle_timeout: Some(Duration::from_secs(3)),
-        ..TransportConfig::default()
+        ..steady()
     };
     let mut pair = Pair::with(Setup {
         client: transport,
