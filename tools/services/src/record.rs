@@ -106,6 +106,12 @@ struct PendingRecord {
 impl Drop for PendingRecord {
     fn drop(&mut self) {
         self.exchange.took = self.began.elapsed();
+        if std::thread::panicking() {
+            if self.exchange.status == CLIENT_CLOSED {
+                self.exchange.status = StatusCode::INTERNAL_SERVER_ERROR;
+            }
+            self.exchange.cause = Some(Cause::HandlerPanicked);
+        }
         if !self.exchange.is_complete && self.exchange.cause.is_none() {
             self.exchange.cause = Some(Cause::ClientClosed);
         }
