@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use courser::files::Unavailable;
 use courser::files::hooks::{self, BodyObserver};
-use courser::server::{Cause, Peer};
+use courser::server::Cause;
 use http::{Method, Request, Response, StatusCode};
 
 use crate::access_log::AccessLog;
@@ -47,11 +47,9 @@ impl Recorder {
             }
             details
         });
-        let peer = request.extensions().get::<Peer>();
         Record(Some(Box::new(PendingRecord {
             recorder: Arc::clone(self),
             exchange: Exchange {
-                protocol: peer.map(Peer::protocol),
                 method: request.method().clone(),
                 status: CLIENT_CLOSED,
                 bytes: 0,

@@ -88,16 +88,11 @@ async fn run(plan: Plan, mut inherited: Inherited) -> Result<(), Failure> {
     let server = with_listeners(server, log.clone(), certificate_files, as_json);
     let server = server.inherit(std::mem::take(&mut inherited.sockets));
     // Only the admin endpoints report what is counted.
-    let server = match &admin {
-        Some(_) => server.metrics(&connections),
-        None => server,
-    };
-    let counts = admin.as_ref().map(|_| &observer);
-    let bound = bind(server, sinks(traces, counts), &plain)?;
+    let is_reported = admin.is_some();
+    let sinks = sinks(traces, is_reported.then_some(&observer));
+    let bound = bind(server, is_reported.then_some(&connections), sinks, &plain)?;
     let handle = bound.handle();
-    let metrics = admin
-        .as_ref()
-        .map(|_| metrics(&connections, log.as_ref(), &site));
+    let metrics = is_reported.then(|| metrics(&connections, log.as_ref(), &site));
     let opening = admin.zip(metrics.clone()).map(|(plan, metrics)| {
         let socket = inherited.admin.take();
         open_admin(plan, socket, &handle, metrics, what.clone(), observer)
@@ -142,7 +137,16 @@ async fn run(plan: Plan, mut inherited: Inherited) -> Result<(), Failure> {
 }
 
 /// Opens the sockets of a server.
-fn bind(server: Server, sinks: Option<MakeSinks>, plain: &[SocketAddr]) -> Result<Bound, Failure> {
+fn bind(
+    server: Server,
+    metrics: Option<&observe::Metrics>,
+    sinks: Option<MakeSinks>,
+    plain: &[SocketAddr],
+) -> Result<Bound, Failure> {
+    let server = match metrics {
+        Some(metrics) => server.metrics(metrics),
+        None => server,
+    };
     let bound = match sinks {
         Some(sinks) => server.sinks(sinks).bind(),
         None => server.bind(),
