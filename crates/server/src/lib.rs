@@ -61,12 +61,15 @@ mod handover;
 mod http2;
 mod limits;
 mod listen;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod own_response;
 mod peer;
 mod phase;
 mod quic;
 mod rare;
 mod redirect;
+mod requests;
 mod run;
 mod signal;
 mod site;
