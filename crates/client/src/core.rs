@@ -205,6 +205,7 @@ impl Core {
         Key {
             origin: origin.clone(),
             proxy: self.settings.proxy_for(origin),
+            address: None,
         }
     }
 

@@ -303,7 +303,7 @@ fn may_succeed_elsewhere(is_reused: bool, facts: &Facts, method: &Method) -> boo
 }
 
 /// Returns a connection, and true if it was taken from the pool.
-async fn obtain(
+pub(super) async fn obtain(
     core: &Arc<Core>,
     key: &Key,
     timing: &mut Timing,
@@ -375,7 +375,7 @@ fn refused_by(
     Some(Error::new(ErrorKind::Protocol, text).unprocessed(true))
 }
 
-async fn send(
+pub(super) async fn send(
     core: &Arc<Core>,
     key: &Key,
     mut established: Established,

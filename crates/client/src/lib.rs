@@ -43,6 +43,8 @@ mod exchange;
 mod expectation;
 mod family;
 mod header_limits;
+#[doc(hidden)]
+pub mod hooks;
 mod interim;
 mod link;
 mod origin;

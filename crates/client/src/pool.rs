@@ -5,6 +5,7 @@
 //! none is left.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::{Arc, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,8 @@ use super::origin::Origin;
 pub(super) struct Key {
     pub(super) origin: Origin,
     pub(super) proxy: Option<http::Uri>,
+    /// The only address of a connection whose user selects it. `None` if the host is resolved.
+    pub(super) address: Option<SocketAddr>,
 }
 
 /// Limits on the number and idle time of pooled connections.
