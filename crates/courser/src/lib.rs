@@ -82,6 +82,7 @@
 //! | `http3` | yes | `h3`: HTTP/3 on a connection, as server and as client |
 //! | `server` | yes | `serve`: any tower service over HTTP/3, HTTP/2 and HTTP/1.1 |
 //! | `client` | no | `Client`: an HTTP client with a connection pool |
+//! | `grpc` | no | `grpc`: a channel and a server layer for tonic |
 //! | `acme` | no | certificates from Let's Encrypt and other ACME servers, for `server` |
 //! | `files` | no | `files`: a directory as a tower service |
 //! | `dns` | no | HTTPS records and custom name servers, for `client` |
@@ -130,6 +131,8 @@ pub use courser_base::{EcnCounts, Rate, Side, Unreachable};
 pub use courser_crypto::{CipherSuite, HandshakeData};
 #[cfg(feature = "files")]
 pub use courser_files as files;
+#[cfg(feature = "grpc")]
+pub use courser_grpc as grpc;
 #[cfg(any(feature = "metrics", feature = "tracing"))]
 pub use courser_observe as observe;
 #[doc(inline)]

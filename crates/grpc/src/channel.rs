@@ -7,6 +7,7 @@ mod body;
 mod builder;
 mod call;
 mod response;
+mod upload;
 
 use std::fmt;
 use std::net::SocketAddr;

@@ -12,6 +12,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tonic::{Code, Status};
 
 use super::response::clean;
+use super::upload::Upload;
 use crate::deadline::Deadline;
 use crate::status::status_of;
 
@@ -20,29 +21,29 @@ pub(super) struct ResponseBody {
     /// `None` after the deadline, or an error.
     inner: Option<ClientBody>,
     limit: Option<(Sleep, Duration)>,
-    /// The call counts until its end.
-    permit: Option<OwnedSemaphorePermit>,
+    /// The call counts, and its messages are sent, until its end.
+    held: Option<(Option<OwnedSemaphorePermit>, Upload)>,
 }
 
 impl ResponseBody {
     pub(super) fn new(
         inner: ClientBody,
         limit: Option<(Deadline, Duration)>,
-        permit: Option<OwnedSemaphorePermit>,
+        held: (Option<OwnedSemaphorePermit>, Upload),
     ) -> Self {
         // The response of a unary call has usually arrived, and needs no alarm.
         let limit = limit.filter(|_| !inner.is_end_stream());
         Self {
             inner: Some(inner),
             limit: limit.map(|(deadline, timeout)| (sleep_until(deadline.instant()), timeout)),
-            permit,
+            held: Some(held),
         }
     }
 
     fn end(&mut self) {
         self.inner = None;
         self.limit = None;
-        self.permit = None;
+        self.held = None;
     }
 }
 

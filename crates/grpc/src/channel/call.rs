@@ -14,6 +14,7 @@ use tonic::{Code, Status};
 
 use super::body::ResponseBody;
 use super::response;
+use super::upload::upload;
 use super::{Server, Shared};
 use crate::deadline::{Deadline, set_timeout, timeout_of};
 use crate::status::status_of;
@@ -36,6 +37,7 @@ where
         let name = shared.settings.user_agent.clone();
         parts.headers.insert(header::USER_AGENT, name);
     }
+    let (upload, body) = upload(body);
     let answer = async {
         let permit = shared.permit().await;
         let response = shared.answer(parts, RequestBody::new(body)).await?;
@@ -47,7 +49,7 @@ where
             .await
             .map_err(|_| Deadline::exceeded(timeout))??,
     };
-    Ok(response.map(|body| Body::new(ResponseBody::new(body, limit, permit))))
+    Ok(response.map(|body| Body::new(ResponseBody::new(body, limit, (permit, upload)))))
 }
 
 impl Shared {

@@ -56,25 +56,33 @@ where
 
 /// Returns the status of a body that broke off. The loss of its connection cancels a call.
 fn received_status(error: Box<dyn StdError + Send + Sync>) -> Status {
-    let code = match code_of(&*error) {
-        _ if is_lost(&*error) => Code::Cancelled,
-        code => code.unwrap_or(Code::Unknown),
+    let code = match error.downcast_ref() {
+        // Their source is that of the error that they contain.
+        Some(BodyError::Http3(error)) => code_of_h3(error),
+        Some(BodyError::Tcp(error)) => code_of_tcp(error),
+        _ => match error.downcast_ref() {
+            Some(error) => code_of_h3(error),
+            None => code_of(&*error),
+        },
     };
-    let mut status = Status::new(code, error.to_string());
+    let mut status = Status::new(code.unwrap_or(Code::Unknown), error.to_string());
     status.set_source(error.into());
     status
 }
 
-/// Returns true if a connection ended before the body did.
-fn is_lost(error: &(dyn StdError + 'static)) -> bool {
-    match error.downcast_ref() {
-        Some(BodyError::Http3(error)) => matches!(error, h3::Error::Connection(_)),
-        Some(BodyError::Tcp(error)) => {
-            let cause = error.source().and_then(|it| it.downcast_ref::<h2::Error>());
-            // HTTP/1.1 has no other failure.
-            cause.is_none_or(|cause| cause.is_io() || cause.is_go_away())
-        }
-        _ => matches!(error.downcast_ref(), Some(h3::Error::Connection(_))),
+fn code_of_h3(error: &h3::Error) -> Option<Code> {
+    match error {
+        h3::Error::Connection(_) => Some(Code::Cancelled),
+        error => code_of(error),
+    }
+}
+
+fn code_of_tcp(error: &hyper::Error) -> Option<Code> {
+    let cause = error.source().and_then(|it| it.downcast_ref::<h2::Error>());
+    match cause {
+        Some(cause) if !cause.is_io() && !cause.is_go_away() => code_of(cause),
+        // HTTP/1.1 has no other failure.
+        _ => Some(Code::Cancelled),
     }
 }
 

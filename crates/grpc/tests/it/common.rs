@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::LazyLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use courser_grpc::{Channel, ChannelBuilder, ServerLayer};
 use courser_quic::Identity;
@@ -36,10 +36,20 @@ pub fn start() -> Server {
 
 pub fn start_at(address: SocketAddr, layer: ServerLayer) -> Server {
     let test = Test::default();
-    let bound = serve(address, &*IDENTITY)
-        .deadline(Duration::from_millis(300))
-        .bind()
-        .expect("a port");
+    let bind = || {
+        serve(address, &*IDENTITY)
+            .deadline(Duration::from_millis(300))
+            .bind()
+    };
+    let end = Instant::now() + Duration::from_secs(10);
+    let bound = loop {
+        match bind() {
+            Ok(bound) => break bound,
+            // The sockets of a server that was stopped close a little later.
+            Err(_) if Instant::now() < end => std::thread::sleep(Duration::from_millis(10)),
+            Err(error) => panic!("no port: {error}"),
+        }
+    };
     let (handle, address) = (bound.handle(), bound.local_addr());
     let serving = bound.service(layer.layer(test.service()));
     let serving = tokio::spawn(serving.into_future());

@@ -7,7 +7,13 @@ mod deadlines;
 mod failures;
 mod interop;
 #[path = "../interop/pb.rs"]
-#[allow(clippy::all, clippy::unwrap_used, missing_docs, reason = "generated")]
+#[allow(
+    clippy::all,
+    clippy::too_many_lines,
+    clippy::unwrap_used,
+    missing_docs,
+    reason = "generated"
+)]
 mod pb;
 mod server;
 mod servers;
