@@ -183,6 +183,3 @@ where
         Poll::Ready(Ok(status.into_http()))
     }
 }
-
-#[cfg(test)]
-mod tests;

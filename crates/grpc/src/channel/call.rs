@@ -141,6 +141,6 @@ fn uri_at(server: &Server, path: &Uri) -> Result<Uri, Status> {
 
 /// Largest number of times that a call is sent again after connections that had ended or were going away (limit K543).
 const MAX_UNSEEN: u32 = 3;
-/// Largest number of times that a call is sent again after a server refused it (limit K544). More of them would
+/// Largest number of times that a call is sent again after a server refused it (limit K543). More of them would
 /// multiply the load of a server that has too much.
 const MAX_REFUSALS: u32 = 1;

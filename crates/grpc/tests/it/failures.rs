@@ -1,5 +1,8 @@
 //! The status of each failure.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use courser_client::HttpVersion;
 use courser_grpc::Channel;
 use courser_http3_tokio as h3;
@@ -205,6 +208,38 @@ async fn codes_of_http3_resets_are_mapped() {
         codes.send(code).expect("open");
         let error = failure(channel.clone()).await;
         assert_eq!(error.code(), expected, "{code}: {error}");
+    }
+}
+
+/// Limit K543.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn refused_call_is_sent_again_once() {
+    let config = ServerConfig::with_identity(&IDENTITY)
+        .expect("valid")
+        .alpn([h3::ALPN]);
+    let endpoint = Endpoint::server(config, "127.0.0.1:0".parse().expect("valid")).expect("a port");
+    let port = endpoint.local_addr().expect("bound").port();
+    let requests = Arc::new(AtomicUsize::new(0));
+    let count = requests.clone();
+    tokio::spawn(async move {
+        let connection = endpoint.accept().await.expect("a client");
+        let connection = connection.await.expect("connected");
+        let mut control = connection.open_uni().await.expect("open");
+        control.write_all(&[0, 4, 0]).await.expect("open");
+        while let Ok((mut send, mut receive)) = connection.accept_bi().await {
+            count.fetch_add(1, Ordering::SeqCst);
+            let value = courser_quic::VarInt::from_u64(h3::Code::REQUEST_REJECTED.value());
+            let value = value.expect("small");
+            let _ = send.reset(value);
+            let _ = receive.stop(value);
+        }
+    });
+    let channel = to(&format!("https://localhost:{port}")).version(HttpVersion::Http3Only);
+    let channel = channel.build().expect("valid settings");
+    for calls in 1..=3 {
+        let error = failure(channel.clone()).await;
+        assert_eq!(error.code(), Code::Unavailable, "{error}");
+        assert_eq!(requests.load(Ordering::SeqCst), 2 * calls);
     }
 }
 

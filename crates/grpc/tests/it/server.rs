@@ -174,7 +174,6 @@ async fn messages_are_compressed_with_zstd_and_unknown_codings_are_refused() {
         .send_compressed(CompressionEncoding::Zstd);
     let bound = serve("127.0.0.1:0", &*IDENTITY).bind().expect("a port");
     let uri = format!("https://localhost:{}", bound.local_addr().port());
-    let handle = bound.handle();
     tokio::spawn(
         bound
             .service(ServerLayer::new().layer(service))
@@ -196,8 +195,6 @@ async fn messages_are_compressed_with_zstd_and_unknown_codings_are_refused() {
         response.get_ref().payload.as_ref().map(|it| it.body.len()),
         Some(1_000_000)
     );
-    let connection = handle.endpoints()[0].clone();
-    drop(connection);
     let mut client = Client::new(channel).send_compressed(CompressionEncoding::Gzip);
     let error = within(client.unary_call(request()))
         .await
@@ -205,7 +202,45 @@ async fn messages_are_compressed_with_zstd_and_unknown_codings_are_refused() {
     assert_eq!(error.code(), Code::Unimplemented, "{error}");
 }
 
-/// Another kind of request on the same service is not touched.
+/// What grpcurl and other tools ask first.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reflection_lists_services() {
+    use tonic_reflection::pb::v1::ServerReflectionRequest;
+    use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
+    use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
+    use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
+
+    let reflection = tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .build_v1()
+        .expect("valid descriptors");
+    let bound = serve("127.0.0.1:0", &*IDENTITY).bind().expect("a port");
+    let uri = format!("https://localhost:{}", bound.local_addr().port());
+    tokio::spawn(
+        bound
+            .service(ServerLayer::new().layer(reflection))
+            .into_future(),
+    );
+    let channel = to(&uri).build().expect("valid settings");
+    let request = ServerReflectionRequest {
+        host: String::new(),
+        message_request: Some(MessageRequest::ListServices(String::new())),
+    };
+    let requests = futures_util::stream::iter([request]);
+    let mut client = ServerReflectionClient::new(channel);
+    let response = within(client.server_reflection_info(requests)).await;
+    let mut responses = response.expect("started").into_inner();
+    let response = within(responses.message()).await.expect("no error");
+    let Some(MessageResponse::ListServicesResponse(list)) =
+        response.and_then(|it| it.message_response)
+    else {
+        panic!("the services are listed");
+    };
+    let names: Vec<_> = list.service.iter().map(|it| it.name.as_str()).collect();
+    assert!(names.contains(&"grpc.health.v1.Health"), "{names:?}");
+}
+
+/// As in tonic.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn malformed_timeout_is_ignored() {
     let server = start();
