@@ -1,50 +1,39 @@
-//! gRPC over HTTP/3: `cargo run -p courser --example grpc`. A tonic service and its client in one
-//! program, with the four kinds of calls, a status in trailers, and a deadline.
+//! gRPC over HTTP/3: `cargo run -p courser --features grpc --example grpc`. A tonic service and its client in one program,
+//! with the four kinds of calls, a status in trailers, and a deadline.
 
 #[path = "grpc/server.rs"]
 mod server;
+// Generated from `words.proto` by tonic-prost-build.
 #[path = "grpc/words.rs"]
+#[allow(clippy::all, clippy::too_many_lines, reason = "generated")]
 mod words;
 
 use std::time::Duration;
 
-use courser::{ClientConfig, Endpoint, Identity, ServerConfig, h3};
+use courser::Identity;
+use courser::grpc::{Channel, ServerLayer};
 use futures_util::{StreamExt as _, stream};
 use tonic::{Code, Request};
-use words::{Number, Text, WordsClient};
+use tower::Layer as _;
+use words::words_client::WordsClient;
+use words::words_server::WordsServer;
+use words::{Number, Text};
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 #[tokio::main]
 async fn main() -> Result {
     let identity = Identity::dev()?;
-    let config = ServerConfig::with_identity(&identity)?.alpn([h3::ALPN]);
-    let endpoint = Endpoint::server(config, "127.0.0.1:0".parse()?)?;
-    let address = endpoint.local_addr()?;
-    tokio::spawn(async move {
-        while let Some(incoming) = endpoint.accept().await {
-            tokio::spawn(async move {
-                server::serve(incoming.await?).await?;
-                Result::Ok(())
-            });
-        }
-    });
+    let service = ServerLayer::new().layer(WordsServer::new(server::Counting));
+    let server = courser::serve("127.0.0.1:0", &identity).bind()?;
+    let uri = format!("https://localhost:{}", server.local_addr().port());
+    tokio::spawn(server.service(service).into_future());
 
-    let endpoint = Endpoint::client("127.0.0.1:0".parse()?)?;
-    let config = ClientConfig::with_roots([identity.certificate()])?.alpn([h3::ALPN]);
-    let connection = endpoint.connect_with(config, address, "localhost")?.await?;
-    let channel = h3::Client::new(connection);
-    calls(WordsClient::new(
-        channel,
-        format!("https://localhost:{}", address.port()).parse()?,
-    ))
-    .await?;
-    endpoint.close(0u32.into(), b"");
-    endpoint.wait_idle().await;
-    Ok(())
+    let channel = Channel::builder(uri).root(identity.certificate()).build()?;
+    calls(WordsClient::new(channel)).await
 }
 
-async fn calls(mut client: WordsClient<h3::Client>) -> Result {
+async fn calls(mut client: WordsClient<Channel>) -> Result {
     let text = |text: &str| Text { text: text.into() };
 
     let response = client.count(Request::new(text("a few words"))).await?;
@@ -82,7 +71,7 @@ async fn calls(mut client: WordsClient<h3::Client>) -> Result {
     request.set_timeout(Duration::from_millis(100));
     match client.wait(request).await {
         Err(status) if status.code() == Code::DeadlineExceeded => {
-            println!("wait: {}", status.message());
+            println!("wait: {:?}", status.code());
             Ok(())
         }
         other => Err(format!("not stopped by the deadline: {other:?}").into()),

@@ -1,72 +1,20 @@
-//! The server: the implementation of the methods, and deadlines.
+//! The implementation of the methods.
 
-use std::convert::Infallible;
-use std::sync::Arc;
+use std::pin::Pin;
 use std::time::Duration;
 
-use courser::h3;
-use futures_util::{StreamExt as _, stream};
-use http_body::Body as HttpBody;
-use tonic::body::Body;
-use tonic::codegen::{StdError, http};
+use futures_util::{Stream, StreamExt as _, stream};
 use tonic::{Request, Response, Status, Streaming};
 
-use super::words::{self, Answer, Number, Text, Texts, Words};
+use super::words::words_server::Words;
+use super::words::{Number, Text};
 
-/// Answers the calls that come on a connection.
-pub async fn serve(connection: courser::Connection) -> Result<(), h3::Error> {
-    h3::serve(connection, tower::service_fn(answer)).await
-}
+type Answer<T> = Result<Response<T>, Status>;
+type Texts = Pin<Box<dyn Stream<Item = Result<Text, Status>> + Send>>;
 
-/// Answers a call, whatever the version of HTTP it came with: a service for `courser::serve` too.
-pub async fn answer<B>(request: http::Request<B>) -> Result<http::Response<Body>, Infallible>
-where
-    B: HttpBody + Send + 'static,
-    B::Error: Into<StdError> + Send,
-{
-    Ok(within_deadline(Arc::new(Counting), request).await)
-}
+pub struct Counting;
 
-/// The client's deadline, which tonic itself leaves to a layer of its own server.
-async fn within_deadline<W, B>(words: Arc<W>, request: http::Request<B>) -> http::Response<Body>
-where
-    W: Words,
-    B: HttpBody + Send + 'static,
-    B::Error: Into<StdError> + Send,
-{
-    let timeout = request.headers().get("grpc-timeout").map(timeout);
-    let answer = words::route(words, request);
-    match timeout {
-        None => answer.await,
-        Some(None) => Status::invalid_argument("grpc-timeout: digits and a unit").into_http(),
-        Some(Some(timeout)) => match tokio::time::timeout(timeout, answer).await {
-            Ok(response) => response,
-            Err(_) => Status::deadline_exceeded("the deadline has passed").into_http(),
-        },
-    }
-}
-
-/// At most eight digits and a unit.
-fn timeout(value: &http::HeaderValue) -> Option<Duration> {
-    let value = value.to_str().ok()?;
-    let (digits, unit) = value.split_at_checked(value.len().checked_sub(1)?)?;
-    if digits.is_empty() || digits.len() > 8 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    let count = digits.parse().ok()?;
-    match unit {
-        "H" => Some(Duration::from_secs(count * 3600)),
-        "M" => Some(Duration::from_secs(count * 60)),
-        "S" => Some(Duration::from_secs(count)),
-        "m" => Some(Duration::from_millis(count)),
-        "u" => Some(Duration::from_micros(count)),
-        "n" => Some(Duration::from_nanos(count)),
-        _ => None,
-    }
-}
-
-struct Counting;
-
+#[tonic::async_trait]
 impl Words for Counting {
     async fn count(&self, request: Request<Text>) -> Answer<Number> {
         let number = request.get_ref().text.split_whitespace().count() as u64;
@@ -80,6 +28,8 @@ impl Words for Counting {
         }
         Ok(response)
     }
+
+    type SplitStream = Texts;
 
     async fn split(&self, request: Request<Text>) -> Answer<Texts> {
         let text = request.into_inner().text;
@@ -104,6 +54,8 @@ impl Words for Counting {
         let text = words.join(" ");
         Ok(Response::new(Text { text }))
     }
+
+    type ShoutStream = Texts;
 
     async fn shout(&self, request: Request<Streaming<Text>>) -> Answer<Texts> {
         let texts = request.into_inner().map(|text| {

@@ -11,7 +11,8 @@ use super::pool::Key;
 /// Returns a connection of another origin that may carry requests for this one.
 pub(super) fn find(core: &Core, key: &Key) -> Option<Established> {
     let origin = &key.origin;
-    let may_share = key.proxy.is_none() && core.may_use_quic(origin);
+    let is_direct = key.proxy.is_none() && key.address.is_none();
+    let may_share = is_direct && core.may_use_quic(origin);
     // If the user has chosen an address, no other server may be used.
     if !may_share || core.settings.is_redirected(origin) {
         return None;

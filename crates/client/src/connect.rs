@@ -65,6 +65,10 @@ async fn run(core: &Arc<Core>, key: &Key, timing: &mut Timing) -> Result<Establi
     if let Some(path) = &core.settings.tcp.unix_socket {
         return tcp::attempt_unix(core, key, path).await;
     }
+    if let Some(address) = key.address {
+        let mut attempts = Attempts::new(core, key, vec![address]);
+        return attempts.run(&mut JoinSet::new(), timing).await;
+    }
     let (host, port) = match &key.proxy {
         Some(proxy) => tcp::proxy_address(&proxy.uri)?,
         None => core.settings.destination(&key.origin),

@@ -224,6 +224,7 @@ impl Core {
         Ok(Key {
             origin: origin.clone(),
             proxy,
+            address: None,
         })
     }
 

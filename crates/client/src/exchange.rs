@@ -333,16 +333,17 @@ fn may_succeed_elsewhere(is_reused: bool, facts: &Facts, method: &Method) -> boo
 }
 
 /// Returns a connection from the pool. Begins a move to HTTP/3 beside it if one is due.
-fn take(core: &Arc<Core>, key: &Key) -> Option<Established> {
+pub(super) fn take(core: &Arc<Core>, key: &Key) -> Option<Established> {
     let taken = core.pool.take(key)?;
-    if taken.is_move_due {
+    // Who selects addresses selects the version too: an announced server may be at another one.
+    if taken.is_move_due && key.address.is_none() {
         moves::begin(core, key);
     }
     Some(taken.established)
 }
 
 /// Returns a connection, and true if it was taken from the pool.
-async fn obtain(
+pub(super) async fn obtain(
     core: &Arc<Core>,
     key: &Key,
     timing: &mut Timing,
@@ -419,7 +420,7 @@ fn refused_by(
     Some(Error::new(ErrorKind::Protocol, text).unprocessed(true))
 }
 
-async fn send(
+pub(super) async fn send(
     core: &Arc<Core>,
     key: &Key,
     mut established: Established,

@@ -50,6 +50,8 @@ mod family;
 mod follow;
 mod header_limits;
 mod history;
+#[doc(hidden)]
+pub mod hooks;
 mod interim;
 mod link;
 mod moves;

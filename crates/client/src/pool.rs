@@ -7,6 +7,7 @@
 mod move_times;
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::{Arc, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,8 @@ use super::proxy::Via;
 pub(super) struct Key {
     pub(super) origin: Origin,
     pub(super) proxy: Option<Arc<Via>>,
+    /// The only address of a connection whose user selects it. `None` if the host is resolved.
+    pub(super) address: Option<SocketAddr>,
 }
 
 /// Limits on the number and idle time of pooled connections.

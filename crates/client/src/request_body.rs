@@ -15,7 +15,7 @@ use super::error::BoxError;
 
 /// A body that keeps its beginning, so that a request can be sent again after it was not processed or was
 /// redirected.
-pub(super) struct RequestBody {
+pub struct RequestBody {
     source: Arc<Mutex<Source>>,
     /// Index of the next kept frame to return.
     next: usize,
@@ -46,7 +46,8 @@ enum Kept {
 }
 
 impl RequestBody {
-    pub(super) fn new<B>(body: B) -> Self
+    /// Creates a request body from the body of a user.
+    pub fn new<B>(body: B) -> Self
     where
         B: Body + Send + 'static,
         B::Error: Into<BoxError>,
@@ -99,7 +100,7 @@ impl RequestBody {
     }
 
     /// Returns a handle that can recreate the body.
-    pub(super) fn handle(&self) -> Replay {
+    pub fn handle(&self) -> Replay {
         Replay(self.source.clone())
     }
 
@@ -118,7 +119,7 @@ where
 }
 
 /// Recreates a request body from its kept frames.
-pub(super) struct Replay(Arc<Mutex<Source>>);
+pub struct Replay(Arc<Mutex<Source>>);
 
 impl Replay {
     /// Returns true if all frames so far were kept.
@@ -127,7 +128,7 @@ impl Replay {
     }
 
     /// Returns the body from its beginning, or `None` if that was not kept. Earlier bodies then return an error.
-    pub(super) fn restart(&self) -> Option<RequestBody> {
+    pub fn restart(&self) -> Option<RequestBody> {
         let mut source = lock(&self.0);
         if source.is_incomplete {
             return None;

@@ -23,6 +23,9 @@ pub enum HttpVersion {
     Auto,
     /// Like `Auto`, but HTTP/3 is tried with every `https` origin, even if it is not announced.
     Http3,
+    /// HTTP/3 with every `https` origin, even if it is not announced, raced against HTTP/2. Never HTTP/1.1. Servers
+    /// of `http` URLs must support HTTP/2 without a negotiation (RFC 9113 §3.3).
+    Http3Or2,
     /// Only HTTP/3. Requests to `http` URLs and through proxies fail.
     Http3Only,
     /// HTTP/2, or HTTP/1.1 with servers that do not support it.
@@ -37,7 +40,10 @@ pub enum HttpVersion {
 
 impl HttpVersion {
     pub(super) const fn may_use_quic(self) -> bool {
-        matches!(self, Self::Auto | Self::Http3 | Self::Http3Only)
+        matches!(
+            self,
+            Self::Auto | Self::Http3 | Self::Http3Or2 | Self::Http3Only
+        )
     }
 
     pub(super) const fn may_use_tcp(self) -> bool {
@@ -46,14 +52,19 @@ impl HttpVersion {
 
     /// Returns true if QUIC is tried even if HTTP/3 is not announced.
     pub(super) const fn assumes_http3(self) -> bool {
-        matches!(self, Self::Http3 | Self::Http3Only)
+        matches!(self, Self::Http3 | Self::Http3Or2 | Self::Http3Only)
+    }
+
+    /// Returns true if a server over TCP supports HTTP/2 whatever was negotiated.
+    pub(super) const fn assumes_http2(self) -> bool {
+        matches!(self, Self::Http3Or2 | Self::Http2PriorKnowledge)
     }
 
     pub(super) const fn tcp_protocols(self) -> &'static [&'static str] {
         match self {
             Self::Http1 => &["http/1.1"],
             Self::Http10 => &["http/1.0", "http/1.1"],
-            Self::Http2PriorKnowledge => &["h2"],
+            Self::Http3Or2 | Self::Http2PriorKnowledge => &["h2"],
             _ => &["h2", "http/1.1"],
         }
     }

@@ -83,6 +83,7 @@
 //! | `server` | yes | `serve`: any tower service over HTTP/3, HTTP/2 and HTTP/1.1 |
 //! | `client` | no | `Client`: an HTTP client with a connection pool |
 //! | `json`, `form`, `cookies`, `charset` | no | JSON, queries and forms, a cookie jar, other charsets than UTF-8, for `client` |
+//! | `grpc` | no | `grpc`: a channel and a server layer for tonic |
 //! | `acme` | no | certificates from Let's Encrypt and other ACME servers, for `server` |
 //! | `axum` | no | `ConnectInfo` for handlers of axum, for `server` |
 //! | `files` | no | `files`: a directory as a tower service |
@@ -132,6 +133,8 @@ pub use courser_base::{EcnCounts, Rate, Side, Unreachable};
 pub use courser_crypto::{CipherSuite, HandshakeData};
 #[cfg(feature = "files")]
 pub use courser_files as files;
+#[cfg(feature = "grpc")]
+pub use courser_grpc as grpc;
 #[cfg(any(feature = "metrics", feature = "tracing"))]
 pub use courser_observe as observe;
 #[doc(inline)]

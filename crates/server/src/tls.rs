@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use courser_http3_tokio as h3;
 use courser_quic::ConfigError;
-#[cfg(feature = "acme")]
 use courser_tls::rustls::server::ResolvesServerCert;
 use courser_tls::rustls::server::danger::ClientCertVerifier;
 use courser_tls::rustls::version::{TLS12, TLS13};

@@ -14,7 +14,7 @@ const LAYERS: &[(u8, &[&str])] = &[
     (SYSTEM_CALLS, &["files", "udp"]),
     (QUIC, &["quic"]),
     (6, &["http3-tokio", "observe"]),
-    (7, &["client", "server"]),
+    (7, &["client", "grpc", "server"]),
     (8, &["courser"]),
     (
         9,
@@ -53,6 +53,8 @@ const WITHIN_A_LAYER: &[(&str, &str)] = &[
     ("telemetry", "wire"),
     ("tls", "crypto"),
     ("webtransport", "http3"),
+    ("grpc", "client"),
+    ("grpc", "server"),
     ("diagnose", "measure"),
     ("emulator", "measure"),
     ("interop", "emulator"),

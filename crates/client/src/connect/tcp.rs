@@ -126,7 +126,7 @@ async fn establish(
     if let Some(proxy) = &key.proxy {
         (stream, facts.proxy) = connect_through_proxy(core, stream, proxy, &key.origin).await?;
     }
-    let assumes_http2 = version == HttpVersion::Http2PriorKnowledge;
+    let assumes_http2 = version.assumes_http2();
     if !key.origin.is_secure() {
         return match assumes_http2 {
             true => http2_link(stream, facts, Box::new(|_, _| {})).await,

@@ -41,6 +41,7 @@ fn key(number: usize) -> Key {
     Key {
         origin: Origin::https(&format!("origin-{number}.test"), 443),
         proxy: None,
+        address: None,
     }
 }
 

@@ -15,7 +15,7 @@ mod driver_gone;
 mod early_data;
 mod echo;
 mod flooded;
-#[cfg(feature = "server")]
+#[cfg(feature = "grpc")]
 mod grpc;
 #[cfg(feature = "http3")]
 mod h3;

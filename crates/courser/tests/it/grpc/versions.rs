@@ -17,8 +17,9 @@ use tonic::codegen::StdError;
 use tonic::transport::Channel;
 use tonic::{Code, Request};
 
-use super::words::{Text, WordsClient};
-use super::{server, text};
+use super::words::Text;
+use super::words::words_client::WordsClient;
+use super::{service, text};
 use crate::common::within;
 
 /// Returns a channel of tonic's. tonic leaves the connection to users with their own TLS
@@ -60,11 +61,12 @@ async fn http3(address: SocketAddr, identity: &Identity) -> h3::Client {
 async fn call<C>(channel: C)
 where
     C: GrpcService<Body>,
-    C::ResponseBody: HttpBody + Send + 'static,
-    <C::ResponseBody as HttpBody>::Error: Into<StdError>,
+    C::Error: Into<StdError>,
+    C::ResponseBody: HttpBody<Data = bytes::Bytes> + Send + 'static,
+    <C::ResponseBody as HttpBody>::Error: Into<StdError> + Send,
 {
     let origin = "https://localhost".parse().expect("an origin");
-    let mut client = WordsClient::new(channel, origin);
+    let mut client = WordsClient::with_origin(channel, origin);
     let response = within(20, client.count(Request::new(text("one two three")))).await;
     assert_eq!(response.expect("answered").get_ref().number, 3);
     let status = within(20, client.count(Request::new(text(" ")))).await;
@@ -109,7 +111,7 @@ async fn one_port_answers_grpc_over_http2_and_http3() {
         .bind()
         .expect("a port");
     let (handle, address) = (bound.handle(), bound.local_addr());
-    let serving = bound.service(tower::service_fn(server::answer));
+    let serving = bound.service(service());
     crate::common::spawn(serving.into_future());
     call(channel(address, &identity).await).await;
     let requests = |protocol| handle.stats().of(protocol).requests;

@@ -1,0 +1,146 @@
+//! One call: its deadline, its attempts, and the check of its response.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use courser_client::hooks::{RequestBody, Sent};
+use courser_client::{Body as ClientBody, Error as ClientError};
+use courser_http3_tokio as h3;
+use courser_quic::runtime;
+use http::{HeaderMap, Request, Response, Uri, header, request::Parts};
+use tokio::sync::OwnedSemaphorePermit;
+use tonic::body::Body;
+use tonic::{Code, Status};
+
+use super::body::ResponseBody;
+use super::response;
+use super::upload::upload;
+use super::{Server, Shared};
+use crate::deadline::{Deadline, set_timeout, timeout_of};
+use crate::status::status_of;
+
+/// Makes a call up to the header section of its response.
+///
+/// # Cancel safety
+/// Dropping the future cancels the call.
+pub(super) async fn call<B>(
+    shared: Arc<Shared>,
+    request: Request<B>,
+) -> Result<Response<Body>, Status>
+where
+    B: http_body::Body + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let (mut parts, body) = request.into_parts();
+    let limit = shared.limit_of(&mut parts.headers);
+    if !parts.headers.contains_key(header::USER_AGENT) {
+        let name = shared.settings.user_agent.clone();
+        parts.headers.insert(header::USER_AGENT, name);
+    }
+    let (upload, body) = upload(body);
+    let answer = async {
+        let permit = shared.permit().await;
+        let response = shared.answer(parts, RequestBody::new(body)).await?;
+        Ok::<_, Status>((response, permit))
+    };
+    let (response, permit) = match limit {
+        None => answer.await?,
+        Some((deadline, timeout)) => runtime::timeout(deadline.remaining(), answer)
+            .await
+            .map_err(|_| Deadline::exceeded(timeout))??,
+    };
+    Ok(response.map(|body| Body::new(ResponseBody::new(body, limit, (permit, upload)))))
+}
+
+impl Shared {
+    /// Returns the deadline of a call and the timeout that led to it. Passes the default on to the server.
+    fn limit_of(&self, headers: &mut HeaderMap) -> Option<(Deadline, Duration)> {
+        let own = timeout_of(headers);
+        let timeout = own.into_iter().chain(self.settings.timeout).min()?;
+        if own != Some(timeout) {
+            set_timeout(headers, timeout);
+        }
+        Some((Deadline::after(timeout)?, timeout))
+    }
+
+    /// Waits until another call may be open.
+    async fn permit(&self) -> Option<OwnedSemaphorePermit> {
+        let calls = self.calls.clone()?;
+        // The semaphore is never closed.
+        calls.acquire_owned().await.ok()
+    }
+
+    /// Sends a call until a server processes it.
+    async fn answer(
+        self: &Arc<Self>,
+        mut parts: Parts,
+        mut body: RequestBody,
+    ) -> Result<Response<ClientBody>, Status> {
+        let replay = body.handle();
+        let path = parts.uri.clone();
+        let mut attempts = Attempts::default();
+        loop {
+            let server = self.ready().await?;
+            parts.uri = uri_at(&server, &path)?;
+            match server.destination.send(&parts, body).await {
+                Sent::Answered(response) => return response::check(response),
+                Sent::NotConnected(unsent) => {
+                    body = unsent;
+                    self.balancer.lock().on_lost(Instant::now(), &server);
+                }
+                Sent::Failed(error) => {
+                    let again = attempts.may_repeat(&error).then(|| replay.restart());
+                    match again.flatten() {
+                        Some(again) => body = again,
+                        None => return Err(status_of(error, Code::Unavailable)),
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Counts the attempts of a call that no server has processed.
+#[derive(Default)]
+struct Attempts {
+    unseen: u32,
+    refused: u32,
+}
+
+impl Attempts {
+    fn may_repeat(&mut self, error: &ClientError) -> bool {
+        if !error.is_unprocessed() {
+            return false;
+        }
+        if is_refusal(error) {
+            self.refused += 1;
+            return self.refused <= MAX_REFUSALS;
+        }
+        self.unseen += 1;
+        self.unseen <= MAX_UNSEEN
+    }
+}
+
+/// Returns true if a server refused this call, and not the connection as a whole.
+fn is_refusal(error: &ClientError) -> bool {
+    let source = std::error::Error::source(error);
+    let mut causes = std::iter::successors(source, |error| (*error).source());
+    causes.any(|cause| match cause.downcast_ref() {
+        Some(h3::Error::Http { .. }) => true,
+        _ => cause.downcast_ref().is_some_and(h2::Error::is_reset),
+    })
+}
+
+/// Returns the URI of a request at a server. The path is that of the method.
+fn uri_at(server: &Server, path: &Uri) -> Result<Uri, Status> {
+    let mut parts = server.uri.clone().into_parts();
+    parts.path_and_query = path.path_and_query().cloned();
+    Uri::from_parts(parts)
+        .map_err(|error| Status::internal(format!("no URI for '{path}': {error}")))
+}
+
+/// Largest number of times that a call is sent again after connections that had ended or were going away (limit K543).
+const MAX_UNSEEN: u32 = 3;
+/// Largest number of times that a call is sent again after a server refused it (limit K543). More of them would
+/// multiply the load of a server that has too much.
+const MAX_REFUSALS: u32 = 1;
