@@ -89,8 +89,7 @@ async fn tonic_channel(
 ) -> Result<tonic::transport::Channel> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(identity.certificate())?;
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let mut config = rustls::ClientConfig::builder_with_provider(provider)
+    let mut config = rustls::ClientConfig::builder_with_provider(courser_quic::crypto_provider())
         .with_safe_default_protocol_versions()?
         .with_root_certificates(roots)
         .with_no_client_auth();

@@ -16,8 +16,10 @@ use super::service::{INITIAL, TRAILING};
 type Client = TestServiceClient<Channel>;
 type Case = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
+type Start = fn(Channel) -> Case;
+
 /// All cases by name.
-pub const CASES: &[(&str, fn(Channel) -> Case)] = &[
+pub const CASES: &[(&str, Start)] = &[
     ("empty_unary", |it| Box::pin(empty_unary(it))),
     ("large_unary", |it| Box::pin(large_unary(it))),
     ("client_streaming", |it| Box::pin(client_streaming(it))),
