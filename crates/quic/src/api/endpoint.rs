@@ -479,6 +479,11 @@ impl Endpoint {
     pub(crate) fn shards(&self) -> &Shards {
         &self.inner.shards
     }
+
+    /// Ends the shards as if the last handle were gone.
+    pub(crate) fn end_shards(&self) {
+        self.inner.end();
+    }
 }
 
 /// Returns the address with the zone of the local address if it lacks its own: a socket that is bound to a

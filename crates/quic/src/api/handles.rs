@@ -18,8 +18,9 @@ pub(crate) struct EndpointRef {
     pub(crate) shards: Shards,
 }
 
-impl Drop for EndpointRef {
-    fn drop(&mut self) {
+impl EndpointRef {
+    /// Ends the endpoint as if its last handle were gone.
+    pub(crate) fn end(&self) {
         let shards = self.shards.all();
         if shards.iter().any(|shard| shard.is_held_here()) {
             // A hook has dropped the last handle.
@@ -27,6 +28,12 @@ impl Drop for EndpointRef {
             return foreign::run(move || abandon(&shards));
         }
         abandon(shards);
+    }
+}
+
+impl Drop for EndpointRef {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 

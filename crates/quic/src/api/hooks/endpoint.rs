@@ -2,14 +2,17 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use courser_transport::ConnectionError;
 
 use crate::api::builder::EndpointBuilder;
 use crate::api::endpoint::Endpoint;
 use crate::error::BindError;
+use crate::runtime;
 use crate::shard::lock::Shard;
 use crate::shard::sockets;
 
@@ -40,6 +43,13 @@ pub trait EndpointHooks {
 
     /// Receives at the address again.
     fn take_address_back(&self);
+
+    /// Ends the endpoint although handles of it are left: it refuses all clients, and closes its sockets once its
+    /// connections are over. The returned future completes when they are closed. Counters can still be read.
+    ///
+    /// # Cancel safety
+    /// Safe. The endpoint ends whether or not the future is polled.
+    fn end(&self) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 }
 
 /// Opens an endpoint on the sockets that another process has given away.
@@ -86,7 +96,22 @@ impl EndpointHooks for Endpoint {
     fn take_address_back(&self) {
         set_given_away(self, false);
     }
+
+    fn end(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let shards = self.shards().all().iter();
+        let sockets: Vec<_> = shards.map(|it| Arc::downgrade(&it.socket())).collect();
+        self.end_shards();
+        Box::pin(async move {
+            // The task of each shard holds its socket until it ends.
+            while sockets.iter().any(|it| it.strong_count() > 0) {
+                runtime::sleep(CHECK_INTERVAL).await;
+            }
+        })
+    }
 }
+
+/// Interval between checks whether the sockets are closed.
+const CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Opens sockets for the peers of the connections of a shard, without its lock.
 fn keep(shard: &Shard) -> io::Result<()> {
