@@ -24,5 +24,14 @@ mod spans;
 
 #[cfg(feature = "metrics")]
 pub use self::metrics::{Metrics, MetricsService, MetricsSinks};
+/// The inside of [`Metrics`] for `courser-server`, which reports its own. Not part of the public API.
+#[cfg(feature = "metrics")]
+#[doc(hidden)]
+pub mod hooks {
+    pub use crate::metrics::{
+        CLIENT_CLOSED, EndedRequest, Family, HttpCounts, HttpVersion, Report, Value, add_server,
+        http_counts, keep_counters, method_index,
+    };
+}
 #[cfg(feature = "tracing")]
 pub use self::spans::TracingSinks;

@@ -13,7 +13,9 @@ pub(super) fn publish(families: Vec<Family>) {
             match series.value {
                 Value::Counter(value) => counter!(format!("{name}_total"), labels).absolute(value),
                 Value::Seconds(value) => gauge!(format!("{name}_total"), labels).set(value),
-                Value::Gauge(value) => gauge!(name.clone(), labels).set(value),
+                Value::Gauge(value) | Value::Least(value) => {
+                    gauge!(name.clone(), labels).set(value)
+                }
                 Value::Histogram(of) => {
                     gauge!(format!("{name}_sum"), labels.clone()).set(of.sum);
                     counter!(format!("{name}_count"), labels).absolute(of.count);

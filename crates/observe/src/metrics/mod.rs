@@ -6,6 +6,7 @@ mod endpoint;
 mod facade;
 mod family;
 mod histogram;
+mod http;
 mod open_metrics;
 mod path;
 mod service;
@@ -13,13 +14,16 @@ mod sink;
 mod source;
 mod value_counters;
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use courser_quic::Endpoint;
 use prometheus_client::collector::Collector;
 
+pub use self::family::{Family, Value};
+pub use self::http::{CLIENT_CLOSED, EndedRequest, HttpCounts, HttpVersion, method_index};
 pub use self::service::MetricsService;
 pub use self::sink::MetricsSinks;
+pub use self::source::Report;
 use self::source::Source;
 
 /// Counts events of connections, and reports them with the counters of endpoints.
@@ -42,6 +46,7 @@ use self::source::Source;
 /// | `courser_paths_total`, `courser_ecn_total`, `courser_congestion_states_total` | `event`, `state`, `state` | |
 /// | `courser_endpoint_…` | `endpoint`, `shard` | counters of [`EndpointStats`](courser_quic::EndpointStats), refusals by `reason` |
 /// | `courser_socket_…` | `endpoint` | datagrams, bytes and system calls, receive buffers and what the kernel dropped |
+/// | `courser_http_…`, `courser_connections_…` and more | | the metrics of a server for HTTP, see `Server::metrics` of `courser-server` |
 ///
 /// `family` is `ipv4` or `ipv6`, that of the active path. With [`Metrics::sinks_named`] these metrics also have
 /// the label `endpoint`.
@@ -152,4 +157,19 @@ impl Metrics {
     pub fn publish(&self) {
         facade::publish(self.0.families());
     }
+}
+
+/// Returns the counters of requests of these metrics.
+pub fn http_counts(metrics: &Metrics) -> Arc<HttpCounts> {
+    metrics.0.http()
+}
+
+/// Adds a server to these metrics. Its values are reported as long as it exists.
+pub fn add_server(metrics: &Metrics, server: Weak<dyn Report>) {
+    metrics.0.add_server(server);
+}
+
+/// Keeps the counters of a server that is going away.
+pub fn keep_counters(metrics: &Metrics, families: Vec<Family>) {
+    metrics.0.keep_counters(families);
 }

@@ -51,7 +51,7 @@ impl Value {
         match self {
             Self::Counter(value) => encoder.encode_counter::<NoLabelSet, _, f64>(value, None),
             Self::Seconds(value) => encoder.encode_counter::<NoLabelSet, _, f64>(value, None),
-            Self::Gauge(value) => encoder.encode_gauge(value),
+            Self::Gauge(value) | Self::Least(value) => encoder.encode_gauge(value),
             Self::Histogram(of) => {
                 encoder.encode_histogram::<NoLabelSet>(of.sum, of.count, &of.buckets, None)
             }
@@ -67,7 +67,7 @@ impl EncodeMetric for Value {
     fn metric_type(&self) -> MetricType {
         match self {
             Self::Counter(_) | Self::Seconds(_) => MetricType::Counter,
-            Self::Gauge(_) => MetricType::Gauge,
+            Self::Gauge(_) | Self::Least(_) => MetricType::Gauge,
             Self::Histogram(_) => MetricType::Histogram,
         }
     }

@@ -156,7 +156,7 @@ mod tests {
                 Value::Counter(count) => assert_eq!(*count, 1, "{series:?}"),
                 Value::Seconds(time) => assert!((time - 1.0).abs() < 1e-9, "{series:?}"),
                 Value::Histogram(of) => assert_eq!(of.count, 1, "{series:?}"),
-                Value::Gauge(_) => unreachable!("{series:?}"),
+                Value::Gauge(_) | Value::Least(_) => unreachable!("{series:?}"),
             }
         }
     }

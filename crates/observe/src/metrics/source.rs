@@ -1,13 +1,21 @@
 //! The data from which metrics are read.
 
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, OnceLock, Weak};
 
 use courser_base::Mutex;
 use courser_quic::Endpoint;
 
 use super::counts::Counts;
 use super::endpoint;
-use super::family::Family;
+use super::family::{Family, Value, merge};
+use super::http::HttpCounts;
+
+/// A server whose metrics are read when they are reported.
+pub trait Report: fmt::Debug + Send + Sync {
+    /// Returns the present values.
+    fn families(&self) -> Vec<Family>;
+}
 
 /// The counters of connections, and the endpoints by name. Clones share them.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +26,17 @@ struct Inner {
     /// The counters of connections, by the name of the endpoint if it has one.
     counts: Mutex<Vec<(Option<String>, Arc<Counts>)>>,
     endpoints: Mutex<Vec<(String, Endpoint)>>,
+    /// The counters of requests, once there is a server.
+    http: OnceLock<Arc<HttpCounts>>,
+    servers: Mutex<Servers>,
+}
+
+/// The servers that report their metrics.
+#[derive(Debug, Default)]
+struct Servers {
+    running: Vec<Weak<dyn Report>>,
+    /// The sums of the counters of servers that are gone.
+    past: Vec<Family>,
 }
 
 impl Source {
@@ -58,7 +77,56 @@ impl Source {
         !removed.is_empty()
     }
 
+    /// Returns the counters of requests, which all servers share.
+    pub(super) fn http(&self) -> Arc<HttpCounts> {
+        Arc::clone(self.0.http.get_or_init(Arc::default))
+    }
+
+    /// Adds a server. Its metrics are reported as long as it exists.
+    pub(super) fn add_server(&self, server: Weak<dyn Report>) {
+        let mut servers = self.0.servers.lock();
+        servers.running.retain(|it| it.strong_count() > 0);
+        servers.running.push(server);
+    }
+
+    /// Keeps the counters of a server that is going away, so that sums do not decrease.
+    ///
+    /// Series of single addresses are not kept, because a program may serve at any number of them.
+    pub(super) fn keep_counters(&self, families: Vec<Family>) {
+        let counters = families.into_iter().filter_map(|mut family| {
+            family.series.retain(|series| {
+                let is_sum = matches!(series.value, Value::Counter(_) | Value::Seconds(_));
+                is_sum && series.labels.iter().all(|(name, _)| *name != "address")
+            });
+            (!family.series.is_empty()).then_some(family)
+        });
+        let counters = counters.collect();
+        merge(&mut self.0.servers.lock().past, counters);
+    }
+
+    /// Returns the metrics of all servers. Values of several servers with equal labels are added.
+    fn of_servers(&self) -> Vec<Family> {
+        let (running, mut families) = {
+            let servers = self.0.servers.lock();
+            (servers.running.clone(), servers.past.clone())
+        };
+        for server in running.iter().filter_map(Weak::upgrade) {
+            merge(&mut families, server.families());
+        }
+        families
+    }
+
     pub(super) fn families(&self) -> Vec<Family> {
+        let mut families = self.of_quic();
+        if let Some(http) = self.0.http.get() {
+            families.extend(http.families());
+        }
+        families.extend(self.of_servers());
+        families
+    }
+
+    /// Returns the metrics of connections and endpoints.
+    fn of_quic(&self) -> Vec<Family> {
         let counts = self.0.counts.lock().clone();
         let mut all = counts.into_iter().map(|(endpoint, counts)| {
             let mut families = counts.families();
