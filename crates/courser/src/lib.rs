@@ -83,12 +83,13 @@
 //! | `server` | yes | `serve`: any tower service over HTTP/3, HTTP/2 and HTTP/1.1 |
 //! | `client` | no | `Client`: an HTTP client with a connection pool |
 //! | `acme` | no | certificates from Let's Encrypt and other ACME servers, for `server` |
+//! | `axum` | no | `ConnectInfo` for handlers of axum, for `server` |
 //! | `files` | no | `files`: a directory as a tower service |
 //! | `dns` | no | HTTPS records and custom name servers, for `client` |
 //! | `brotli`, `zstd` | no | these codings for `client` and `files`; gzip and deflate are included |
 //! | `certificate-compression`, `certificate-brotli` | no | certificate compression (RFC 8879) with zlib, and with brotli |
 //! | `tracing` | no | `observe`: spans and events of connections, paths and streams |
-//! | `metrics` | no | `observe`: counters of connections and endpoints in the text format of OpenMetrics |
+//! | `metrics` | no | `observe`: counters of connections, endpoints and servers in the text format of OpenMetrics |
 //! | `metrics-facade` | no | the same counters for the recorder of the crate `metrics` |
 //! | `fused` | no | faster AES-GCM for packets on x86-64, AWS-LC elsewhere |
 //! | `fips` | no | the FIPS module of AWS-LC and its algorithms only; needs CMake and Go |

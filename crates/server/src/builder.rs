@@ -24,8 +24,10 @@ use crate::exchange::early_data::TooEarly;
 use crate::handover::ListeningSockets;
 use crate::limits::Limits;
 use crate::own_response::{OwnListener, OwnResponse};
+use crate::peer::Peer;
 use crate::quic::settings::QuicSettings;
 use crate::quic::sinks::MakeSinks;
+use crate::requests::MoreExtensions;
 use crate::tls::Settings;
 
 /// Creates the settings of a server on `address` with this certificate. Sockets are opened when it is
@@ -79,6 +81,9 @@ where
         deadline: DEADLINE,
         events: Events::default(),
         own_listener: OwnListener::default(),
+        extensions: MoreExtensions::default(),
+        #[cfg(feature = "metrics")]
+        metrics: None,
     }
 }
 
@@ -108,6 +113,9 @@ pub struct Server {
     pub(crate) deadline: Duration,
     pub(crate) events: Events,
     pub(crate) own_listener: OwnListener,
+    pub(crate) extensions: MoreExtensions,
+    #[cfg(feature = "metrics")]
+    pub(crate) metrics: Option<courser_observe::Metrics>,
 }
 
 impl Server {
@@ -202,6 +210,111 @@ impl Server {
     pub fn transport(mut self, transport: TransportConfig) -> Self {
         self.quic.transport = Some(transport);
         self
+    }
+
+    /// Reports this server in `metrics`: its requests by protocol, method and status with their durations, its
+    /// connections over TCP and QUIC, refused clients by reason, its memory, certificates and drain.
+    ///
+    /// QUIC connections are counted by the sinks of `metrics` too, with the address that they arrived at as the label
+    /// `endpoint`, beside the sinks of [`Server::sinks`]. There is nothing to [watch](courser_observe::Metrics::watch).
+    ///
+    /// | metric | labels | |
+    /// |---|---|---|
+    /// | `courser_http_requests_total` | `protocol`, `method`, `code` | other methods than those of RFC 9110 and PATCH are `other`; the code 499 stands for clients that have left before there was a response |
+    /// | `courser_http_request_duration_seconds` | `protocol` | histogram, from the request header section to the end of the response |
+    /// | `courser_http_response_content_bytes_total`, `courser_http_responses_incomplete_total` | `protocol` | |
+    /// | `courser_http_requests_refused_total` | `cause` | requests that the service did not get |
+    /// | `courser_handler_panics_total` | | panics of the service |
+    /// | `courser_requests_in_flight`, `courser_connections_open`, `courser_connections_total` | `protocol` | |
+    /// | `courser_refused_total` | `reason` | refused clients over QUIC and TCP |
+    /// | `courser_ready`, `courser_busy`, `courser_draining`, `courser_drain_…` | | the state of the server |
+    /// | `courser_tcp_…`, `courser_udp_…`, `courser_quic_…` | | bytes, handshakes, packets, memory; shards by `address` and `shard` |
+    /// | `courser_certificate_…`, `courser_acme_…` | | |
+    ///
+    /// No label has a value that a client can choose freely. Values of several servers with the same metrics are
+    /// added. A request costs two readings of the clock and five atomic additions.
+    ///
+    /// ```
+    /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; pub use courser_observe as observe; }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use courser::observe::Metrics;
+    ///
+    /// let metrics = Metrics::new();
+    /// let app: axum::Router = axum::Router::new().route_service("/metrics", metrics.service());
+    /// let server = courser::serve("127.0.0.1:0", courser::Identity::dev()?)
+    ///     .metrics(&metrics)
+    ///     .bind()?;
+    /// assert!(metrics.text().contains("courser_ready 1"));
+    /// # drop(server.service(app));
+    /// # Ok(()) }
+    /// ```
+    #[cfg(feature = "metrics")]
+    pub fn metrics(mut self, metrics: &courser_observe::Metrics) -> Self {
+        self.metrics = Some(metrics.clone());
+        self
+    }
+
+    /// Adds a value to the extensions of each request, which `make` derives from the client. Can be repeated; of two
+    /// values of one type, requests have the later one.
+    ///
+    /// Use it for extractors that expect the address in a type of their own, such as tonic's `TcpConnectInfo`. For
+    /// axum's `ConnectInfo`, there is `Server::connect_info` with the feature `axum`. A panic of `make` has the same
+    /// effect as one of the service.
+    ///
+    /// ```
+    /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use axum::Extension;
+    ///
+    /// #[derive(Clone)]
+    /// struct Client(std::net::IpAddr);
+    ///
+    /// async fn greet(Extension(Client(ip)): Extension<Client>) -> String {
+    ///     format!("hello, {ip}\n")
+    /// }
+    ///
+    /// let app: axum::Router = axum::Router::new().route("/", axum::routing::get(greet));
+    /// let server = courser::serve("[::]:4433", courser::Identity::dev()?)
+    ///     .extension(|peer| Client(peer.address().ip()));
+    /// # drop((server, app));
+    /// # Ok(()) }
+    /// ```
+    pub fn extension<T, F>(mut self, make: F) -> Self
+    where
+        T: Clone + Send + Sync + 'static,
+        F: Fn(&Peer) -> T + Send + Sync + 'static,
+    {
+        self.extensions = self.extensions.and(make);
+        self
+    }
+
+    /// Lets handlers of axum 0.8 and layers extract `ConnectInfo<SocketAddr>`, as with `axum::serve` and
+    /// `into_make_service_with_connect_info`. Off by default, because it costs each request an allocation.
+    ///
+    /// It is the [address](Peer::address) of the client at the start of its connection, with IPv4-mapped addresses
+    /// converted to IPv4. Behind a proxy it is that of the proxy. For another version of axum, pass
+    /// `|peer| ConnectInfo(peer.address())` to [`Server::extension`].
+    ///
+    /// ```
+    /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::net::SocketAddr;
+    ///
+    /// use axum::{Router, extract::ConnectInfo, routing::get};
+    ///
+    /// async fn greet(ConnectInfo(client): ConnectInfo<SocketAddr>) -> String {
+    ///     format!("hello, {client}\n")
+    /// }
+    ///
+    /// let app: Router = Router::new().route("/", get(greet));
+    /// let server = courser::serve("[::]:4433", courser::Identity::dev()?).connect_info();
+    /// # drop((server, app));
+    /// # Ok(()) }
+    /// ```
+    #[cfg(feature = "axum")]
+    pub fn connect_info(self) -> Self {
+        self.extension(|peer| axum::extract::ConnectInfo(peer.address()))
     }
 
     /// Sets the sinks of QUIC connections for each address of the server, for example to count the connections
@@ -545,7 +658,7 @@ impl Server {
         self
     }
 
-    /// Calls `listener` for each event that does not belong to a request. It should return quickly.
+    /// Calls `listener` for each [event](Event). It should return quickly.
     ///
     /// ```
     /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; pub use courser_http3_tokio as h3; }

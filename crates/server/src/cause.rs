@@ -79,6 +79,7 @@ causes! {
     FileFailed "file_failed" "The file could not be read."
     OutOfMemory "out_of_memory" "The system has run out of memory."
     HandlerTimeout "handler_timeout" "The service did not respond in time."
+    HandlerPanicked "handler_panicked" "The service panicked."
     ContentFailed "content_failed" "The content of the response could not be read."
     UpstreamNameNotFound "upstream_name_not_found" "The name of the upstream server was not found."
     UpstreamRefused "upstream_refused" "The upstream server refused the connection."
@@ -118,6 +119,7 @@ impl Cause {
                 "check that the server accepts connections and that no firewall drops packets"
             }
             Self::OutOfDescriptors => "raise the limit of open files (ulimit -n 65536)",
+            Self::HandlerPanicked => "look for the message of the panic in the program's log",
             Self::DiskBusy => "look for a disk or a network file system that is slow",
             Self::UpstreamBusy | Self::UpstreamQueueTimeout => {
                 "find out why responses take long, or allow more connections"

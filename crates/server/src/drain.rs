@@ -101,8 +101,12 @@ pub(super) async fn run(plan: Plan, server: &Running) -> Drained {
             endpoint.close(crate::quic::no_error(), b"");
             endpoint.wait_idle().await;
         }
+        server.end().await;
     };
-    let _ = tokio::time::timeout(CLOSE_TIMEOUT, closing).await;
+    if tokio::time::timeout(CLOSE_TIMEOUT, closing).await.is_err() {
+        // The sockets are closed when the last clients count as gone.
+        drop(server.end());
+    }
     let tally = &site.tally;
     let (cut, connections_cut) = tally.cut();
     let ended = tally.answered() + tally.in_flight();

@@ -1,5 +1,6 @@
 //! Events of a server.
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::fmt;
 use std::net::SocketAddr;
@@ -9,7 +10,9 @@ use std::time::{Duration, SystemTime};
 
 use courser_quic::{ConfigError, SocketEvent};
 
-/// An event that does not belong to a request. The library writes no logs;
+use crate::peer::Protocol;
+
+/// An event of the server, or a failure of its service. The library writes no logs;
 /// [`Server::on_event`](super::Server::on_event) reports events.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -91,6 +94,22 @@ pub enum Event {
     /// ([`ListeningSockets::stay_open`](super::ListeningSockets::stay_open)), for this reason. It refuses new QUIC
     /// clients while it drains.
     ClientsRefused(std::io::Error),
+    /// The service, or the content of one of its responses, has panicked. Only that request fails; the connection
+    /// continues where its protocol allows that. Rust prints the message with its place too, unless the program has
+    /// another panic hook.
+    HandlerPanicked {
+        /// The address of the client.
+        client: SocketAddr,
+        /// The protocol of the request.
+        protocol: Protocol,
+        /// Method and path without the query, at most 63 bytes before bytes other than printable ASCII are escaped (limit
+        /// K551).
+        request: String,
+        /// The message of the panic, at most 512 bytes, escaped likewise.
+        reason: String,
+        /// True if the client got `500 Internal Server Error`. False if its response had begun and was aborted.
+        is_answered: bool,
+    },
     /// The server drains: it accepts no connections and completes its requests.
     Draining,
 }
@@ -161,8 +180,33 @@ impl fmt::Display for Event {
                 "new clients of HTTP/3 are refused until this process has ended, because its own ones cannot be \
                  separated from them: {error}"
             ),
+            Self::HandlerPanicked { .. } => self.fmt_panic(f),
             Self::Draining => f.write_str("draining"),
         }
+    }
+}
+
+impl Event {
+    /// Describes a panic of the service.
+    fn fmt_panic(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::HandlerPanicked {
+            client,
+            protocol,
+            request,
+            reason,
+            is_answered,
+        } = self
+        else {
+            return Ok(());
+        };
+        let effect = match is_answered {
+            true => "it was answered with 500",
+            false => "its response was aborted",
+        };
+        write!(
+            f,
+            "the service panicked during {request} from {client} over {protocol}, and {effect}: {reason}"
+        )
     }
 }
 
@@ -186,6 +230,14 @@ fn from_now(at: SystemTime) -> String {
         .find(|(length, _)| seconds >= 2.0 * length - 1.0)
         .unwrap_or((1.0, "s"));
     format!("{:.0} {unit}", seconds / length)
+}
+
+/// Returns the message of a panic.
+#[cold]
+pub(super) fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("no message").to_owned()
 }
 
 /// The listener that receives the events.

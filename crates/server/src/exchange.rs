@@ -3,9 +3,11 @@
 pub(crate) mod body;
 pub(crate) mod control_data;
 pub(crate) mod early_data;
+pub(crate) mod handler;
 pub(crate) mod interim;
 pub(crate) mod marks;
 pub(crate) mod misdirected;
+mod ticket;
 mod unread;
 
 use std::sync::Arc;

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use courser_base::Mutex;
+use courser_quic::hooks::EndpointHooks as _;
 use courser_quic::{AddressFilter, ConfigError, Endpoint};
 use tokio::task::JoinHandle;
 
@@ -20,7 +21,7 @@ use crate::site::Site;
 use crate::stats::{AcmeStats, ConnectionSummary, ListenerStats, ServerStats, ShardStats};
 use crate::tasks;
 
-/// A handle to inspect and stop a server. Cloning is cheap.
+/// A handle to inspect and stop a server. Cloning is cheap. It keeps neither the server running nor its sockets open.
 #[derive(Clone, Debug)]
 pub struct ServerHandle(pub(super) Arc<Running>);
 
@@ -34,14 +35,85 @@ pub(super) struct Running {
     pub(super) redirects: Vec<Arc<Listener>>,
     pub(super) sources: Arc<Mutex<Sources>>,
     pub(super) acme: Option<Arc<Mutex<AcmeStats>>>,
+    #[cfg(feature = "metrics")]
+    pub(super) metrics: Option<courser_observe::Metrics>,
 }
 
-#[cfg(unix)]
 impl Running {
     /// Returns the listeners of all addresses, those of plain HTTP last.
+    #[cfg(unix)]
     pub(super) fn all_listeners(&self) -> Vec<Arc<Listener>> {
         let all = self.listeners.iter().chain(&self.redirects);
         all.cloned().collect()
+    }
+
+    /// Closes the QUIC sockets once their connections are over, although handles are left. Completes when they are
+    /// closed.
+    ///
+    /// # Cancel safety
+    /// Safe. The sockets are closed whether or not the future is polled.
+    pub(super) fn end(&self) -> impl Future<Output = ()> + use<> {
+        self.site.phases.enter(Phase::Ended);
+        let endpoints = self.listeners.iter().filter_map(|it| it.endpoint());
+        let ending: Vec<_> = endpoints.map(|it| it.end()).collect();
+        async move {
+            for ended in ending {
+                ended.await;
+            }
+        }
+    }
+
+    /// Returns counters and the phase of the server.
+    pub(super) fn stats(&self) -> ServerStats {
+        let site = &self.site;
+        let phase = site.phases.phase();
+        let listener = |it: &Arc<Listener>| {
+            let endpoint = it.endpoint();
+            ListenerStats {
+                address: it.address,
+                quic: endpoint.as_ref().map(Endpoint::stats),
+                udp: endpoint.as_ref().map(Endpoint::socket_counters),
+                udp_overflow: endpoint.as_ref().and_then(Endpoint::receive_overflow),
+            }
+        };
+        let mut stats = ServerStats {
+            ready: self.is_ready(),
+            busy: site.gate.is_busy(),
+            draining: phase >= Phase::Draining,
+            ended: phase >= Phase::Ended,
+            drain: site.tally.drain_progress(),
+            stopped_tasks: site.tasks.stopped(),
+            task_ends: site.tasks.ends(),
+            acme: self.acme.as_ref().map(|it| it.lock().clone()),
+            listeners: self.listeners.iter().map(listener).collect(),
+            ..site.tally.stats()
+        };
+        for quic in stats.listeners.iter().filter_map(|it| it.quic) {
+            stats.refusals.add_endpoint(&quic);
+        }
+        stats
+    }
+
+    /// Returns the counters of each shard of each QUIC address.
+    pub(super) fn shard_stats(&self) -> Vec<ShardStats> {
+        let mut all = Vec::new();
+        for listener in &self.listeners {
+            let endpoint = listener.endpoint();
+            let shards = endpoint.iter().flat_map(Endpoint::shard_stats);
+            all.extend(shards.enumerate().map(|(shard, quic)| ShardStats {
+                address: listener.address,
+                shard,
+                quic,
+            }));
+        }
+        all
+    }
+
+    fn is_ready(&self) -> bool {
+        let site = &self.site;
+        let is_running = site.phases.phase() == Phase::Running;
+        let is_busy = site.gate.is_busy();
+        is_running && !is_busy && site.resolver.has_certificate() && site.tasks.all_run()
     }
 }
 
@@ -78,47 +150,13 @@ impl ServerHandle {
     /// # Ok(()) }
     /// ```
     pub fn stats(&self) -> ServerStats {
-        let phase = self.0.site.phases.phase();
-        let listener = |it: &Arc<Listener>| {
-            let endpoint = it.endpoint();
-            ListenerStats {
-                address: it.address,
-                quic: endpoint.as_ref().map(Endpoint::stats),
-                udp: endpoint.as_ref().map(Endpoint::socket_counters),
-                udp_overflow: endpoint.as_ref().and_then(Endpoint::receive_overflow),
-            }
-        };
-        let mut stats = ServerStats {
-            ready: self.is_ready(),
-            busy: self.is_busy(),
-            draining: phase >= Phase::Draining,
-            drain: self.0.site.tally.drain_progress(),
-            stopped_tasks: self.0.site.tasks.stopped(),
-            task_ends: self.0.site.tasks.ends(),
-            acme: self.0.acme.as_ref().map(|it| it.lock().clone()),
-            listeners: self.0.listeners.iter().map(listener).collect(),
-            ..self.0.site.tally.stats()
-        };
-        for quic in stats.listeners.iter().filter_map(|it| it.quic) {
-            stats.refusals.add_endpoint(&quic);
-        }
-        stats
+        self.0.stats()
     }
 
     /// Returns the counters of each shard of each QUIC address, which show how evenly the work is distributed.
     /// See [`Server::shards`](super::Server::shards).
     pub fn shard_stats(&self) -> Vec<ShardStats> {
-        let mut all = Vec::new();
-        for listener in &self.0.listeners {
-            let endpoint = listener.endpoint();
-            let shards = endpoint.iter().flat_map(Endpoint::shard_stats);
-            all.extend(shards.enumerate().map(|(shard, quic)| ShardStats {
-                address: listener.address,
-                shard,
-                quic,
-            }));
-        }
-        all
+        self.0.shard_stats()
     }
 
     /// Returns the number of open connections over all protocols. Unlike [`stats`](Self::stats), it does not
@@ -130,9 +168,14 @@ impl ServerHandle {
     /// Returns true while new clients should be sent to this server: it is neither draining nor busy, has a
     /// certificate, and all its background tasks run ([`Event::TaskEnded`]).
     pub fn is_ready(&self) -> bool {
-        let site = &self.0.site;
-        let is_running = site.phases.phase() == Phase::Running;
-        is_running && !self.is_busy() && site.resolver.has_certificate() && site.tasks.all_run()
+        self.0.is_ready()
+    }
+
+    /// Returns true once the server has ended: it has drained or was dropped, its connections are over, and its sockets
+    /// are closed or about to be. Handles that are left keep no socket open, and [`stats`](Self::stats) returns the
+    /// last counters.
+    pub fn has_ended(&self) -> bool {
+        self.0.site.phases.phase() >= Phase::Ended
     }
 
     /// Returns the names of the background tasks that have ended and were not restarted yet.

@@ -4,12 +4,14 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::StatusCode;
 use http::request::Parts;
 
 use crate::cause::{Cause, CauseCounts};
 use crate::peer::Peer;
+use crate::requests::{EndedRequest, HttpCounts, HttpVersion, method_index};
 
 /// A response that the server made itself: its service has not received the request, because that is malformed, too
 /// large, too slow or for another host, or because memory is short.
@@ -37,6 +39,8 @@ pub struct OwnResponse<'a> {
 #[derive(Default)]
 pub(crate) struct OwnResponses {
     counts: CauseCounts,
+    /// The counters of all requests, if metrics are on.
+    requests: Option<Arc<HttpCounts>>,
     listener: OwnListener,
 }
 
@@ -53,9 +57,10 @@ impl OwnListener {
 }
 
 impl OwnResponses {
-    pub(crate) fn new(listener: OwnListener) -> Self {
+    pub(crate) fn new(listener: OwnListener, requests: Option<Arc<HttpCounts>>) -> Self {
         Self {
             counts: CauseCounts::default(),
+            requests,
             listener,
         }
     }
@@ -63,6 +68,18 @@ impl OwnResponses {
     /// Counts a response and calls the listener. If that panics, the calling task continues.
     pub(crate) fn report(&self, response: &OwnResponse<'_>) {
         self.counts.add(response.cause);
+        if let Some(requests) = &self.requests {
+            let version = response.peer.map(|peer| peer.protocol().into());
+            let method = response.head.map(|head| method_index(&head.method));
+            requests.record(&EndedRequest {
+                version: version.unwrap_or(HttpVersion::Unknown),
+                method: method.unwrap_or(usize::MAX),
+                status: response.status,
+                took: Duration::ZERO,
+                bytes: 0,
+                is_complete: true,
+            });
+        }
         if let OwnListener(Some(listener)) = &self.listener {
             let _ = catch_unwind(AssertUnwindSafe(|| listener(response)));
         }
@@ -125,7 +142,7 @@ mod tests {
 
     #[test]
     fn listener_that_panics_ends_nothing_and_the_response_is_counted() {
-        let own = OwnResponses::new(OwnListener::to(|_| panic!("in the listener")));
+        let own = OwnResponses::new(OwnListener::to(|_| panic!("in the listener")), None);
         own.report(&OwnResponse {
             cause: Cause::InvalidRequest,
             status: StatusCode::BAD_REQUEST,

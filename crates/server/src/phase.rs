@@ -1,4 +1,4 @@
-//! The phases of a server: running, not ready, draining, cut.
+//! The phases of a server: running, not ready, draining, cut, ended.
 
 use std::pin::Pin;
 
@@ -17,6 +17,8 @@ pub(super) enum Phase {
     Draining,
     /// The remaining connections are aborted.
     Cut,
+    /// All connections are over, and the sockets are closed or about to be.
+    Ended,
 }
 
 /// Announces phases to all parts of a server, and detects when all parts have ended.

@@ -23,6 +23,7 @@ use crate::events::{Event, Events};
 use crate::exchange::RequestSettings;
 use crate::exchange::body::Body;
 use crate::exchange::early_data::TooEarly;
+use crate::exchange::handler::Handler;
 use crate::limits::Limits;
 use crate::limits::read_monitor::{self, ReadMonitor, Sample};
 use crate::limits::refusals::Refusal;
@@ -255,6 +256,7 @@ async fn serve<S: HttpService<Body>>(
     let settings = RequestSettings::new(open, limits)
         .over_quic(context.early_requests.clone())
         .only(names);
+    let service = Handler::new(service, record.clone());
     let serve = hooks::serve(connection.clone(), service)
         .config(config(&connection, &context, announced_port))
         .interim_responses(site.sends_interim)

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use courser_base::{Mutex, is_same_host};
 use courser_http3_tokio::HttpService;
+#[cfg(feature = "metrics")]
+use courser_observe::hooks as observe;
 use courser_quic::{BindError, ConfigError, Endpoint, RetryPolicy, ServerConfig};
 use courser_tls::rustls;
 use tokio::net::TcpListener;
@@ -28,10 +30,10 @@ use crate::limits::gate::Gate;
 use crate::limits::refused_clients::RefusedClients;
 use crate::listen::{self, Listener, OpenSockets};
 use crate::phase::{Phase, Phases};
-use crate::quic::settings::QuicSettings;
 use crate::quic::socket::{QuicSocket, QuicSockets};
 use crate::quic::{QuicAddress, QuicContext};
 use crate::redirect::Redirects;
+use crate::requests::Handlers;
 use crate::site::Site;
 use crate::stats::AcmeStats;
 use crate::tally::Tally;
@@ -81,25 +83,23 @@ pub struct Bound {
     drain: drain::Plan,
     /// Background work that ends with the server.
     watch: Background,
+    end: EndOnDrop,
 }
 
 pub(super) fn bind(mut server: Server) -> Result<Bound, Error> {
-    prepare(&mut server)?;
+    let handlers = prepare(&mut server)?;
     let addresses = server.addresses.map_err(Error::Address)?;
     let certificates = server.certificates?;
     let resolver = certificates.resolver;
     let reset = server.reset.or(certificates.reset);
-    let tls = tls::Tls::new(
-        server.tls,
-        resolver.clone(),
-        server.quic.choice_limit(&server.limits),
-    )?;
+    let choice_limit = server.quic.choice_limit(&server.limits);
+    let tls = tls::Tls::new(server.tls, resolver.clone(), choice_limit)?;
     // Client certificates are known only after the handshake.
     let takes_early = server.quic.early_data.is_some() && !tls.requests_certificates();
     let may_retry = server.quic.retry_policy(&resolver) != RetryPolicy::Never;
     let memory = budget(server.quic.memory_budget);
-    let build = |it: QuicSettings| it.build(&tls, &resolver, &server.limits, &server.http3);
-    let quic = server.with_quic.then_some(server.quic).map(build);
+    let quic = server.with_quic.then_some(server.quic);
+    let quic = quic.map(|it| it.build(&tls, &resolver, &server.limits, &server.http3));
     let quic = quic.transpose()?;
     let tls = tls.tcp()?;
     let opened = open_all(
@@ -112,7 +112,7 @@ pub(super) fn bind(mut server: Server) -> Result<Bound, Error> {
     )?;
     let site = Arc::new(Site {
         limits: server.limits,
-        tally: Arc::new(Tally::new(memory, server.own_listener)),
+        tally: Arc::new(Tally::new(memory, server.own_listener, handlers)),
         gate: Gate::new(server.address_filter),
         refused_clients: RefusedClients::new(server.events.clone()),
         resolver,
@@ -122,44 +122,60 @@ pub(super) fn bind(mut server: Server) -> Result<Bound, Error> {
         phases: Phases::new(),
         tasks: Arc::default(),
     });
-    let quic = QuicContext {
-        site: site.clone(),
-        http3: server.http3,
-        announces_names: server.announces_names,
-        early_requests: takes_early.then_some(server.early_requests),
-        may_retry,
-    };
     let challenge = challenge(&certificates.sources)?;
     let tcp = TcpContext::new(site.clone(), tls, challenge, memory, opened.https.len());
     let port = https_port(server.alt_svc, &opened.https);
     let redirects = Redirects::new(opened.plain, port, &certificates.sources)?;
     let acme = acme_stats(&certificates.sources);
     let (sources, watch) = watch(&site, certificates.sources);
-    let handle = ServerHandle(Arc::new(Running {
+    let running = Running {
         site: site.clone(),
         listeners: opened.https.iter().map(OpenSockets::listener).collect(),
         #[cfg(unix)]
         redirects: redirects.listeners(),
         sources,
         acme,
-    }));
-    let endpoints = handle.endpoints();
-    endpoints.iter().for_each(|it| site.add_endpoint(it));
+        #[cfg(feature = "metrics")]
+        metrics: server.metrics,
+    };
+    let (handle, end) = begin_handles(running);
     Ok(Bound {
         sockets: opened.https,
         handle,
-        quic: Arc::new(quic),
+        quic: Arc::new(QuicContext {
+            site,
+            http3: server.http3,
+            announces_names: server.announces_names,
+            early_requests: takes_early.then_some(server.early_requests),
+            may_retry,
+        }),
         tcp: Arc::new(tcp),
         redirects,
         alt_svc: server.alt_svc.filter(|_| server.with_quic),
         drain: drain::Plan::new(server.drain, server.ready_delay, server.deadline),
         watch,
+        end,
     })
 }
 
+/// Adds the endpoints to the server. Returns a handle, and the end of the server.
+fn begin_handles(running: Running) -> (ServerHandle, EndOnDrop) {
+    let running = Arc::new(running);
+    #[cfg(feature = "metrics")]
+    if let Some(metrics) = &running.metrics {
+        crate::metrics::report(metrics, &running);
+    }
+    let handle = ServerHandle(running.clone());
+    let endpoints = handle.endpoints();
+    endpoints
+        .iter()
+        .for_each(|it| running.site.add_endpoint(it));
+    (handle, EndOnDrop(running))
+}
+
 /// Checks the settings that are independent of certificates, and applies the limits of header
-/// sections to HTTP/3.
-fn prepare(server: &mut Server) -> Result<(), Error> {
+/// sections to HTTP/3. Returns what the requests of all connections share.
+fn prepare(server: &mut Server) -> Result<Handlers, Error> {
     server.http3.limits = server.limits.fields(server.http3.limits);
     if !server.with_tcp && !server.with_quic {
         return Err(Error::NothingToServe);
@@ -168,7 +184,23 @@ fn prepare(server: &mut Server) -> Result<(), Error> {
     if let (true, Ok(addresses)) = (server.with_quic, &server.addresses) {
         server.quic.path_settings.check(addresses)?;
     }
-    Ok(())
+    Ok(handlers(server))
+}
+
+/// Returns what the requests of all connections share. If there are metrics, they count the connections too.
+fn handlers(server: &mut Server) -> Handlers {
+    #[cfg(feature = "metrics")]
+    if let Some(metrics) = &server.metrics {
+        server.quic.count_in(metrics);
+    }
+    Handlers {
+        #[cfg(feature = "metrics")]
+        counts: server.metrics.as_ref().map(observe::http_counts),
+        events: server.events.clone(),
+        time_limit: server.limits.handler_timeout,
+        extensions: std::mem::take(&mut server.extensions),
+        ..Handlers::default()
+    }
 }
 
 type Background = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -385,19 +417,19 @@ impl<S: HttpService<Body>> IntoFuture for Serving<S> {
     }
 }
 
-/// Aborts all connections if the server's future is dropped.
-struct CutOnDrop(Phases);
+/// Aborts all connections and closes the sockets if the server, or the future that runs it, is dropped.
+struct EndOnDrop(Arc<Running>);
 
-impl Drop for CutOnDrop {
+impl Drop for EndOnDrop {
     fn drop(&mut self) {
-        self.0.enter(Phase::Cut);
+        self.0.site.phases.enter(Phase::Cut);
+        drop(self.0.end());
     }
 }
 
 async fn run<S: HttpService<Body>>(bound: Bound, service: S) -> Drained {
-    let _cut = CutOnDrop(bound.handle.0.site.phases.clone());
     let running = bound.handle.0.clone();
-    let (plan, watch) = bound.begin(service);
+    let (plan, watch, _end) = bound.begin(service);
     tokio::select! {
         drained = drain::run(plan, &running) => drained,
         never = never_ending(watch) => match never {},
@@ -405,8 +437,9 @@ async fn run<S: HttpService<Body>>(bound: Bound, service: S) -> Drained {
 }
 
 impl Bound {
-    /// Starts to serve clients at all addresses. Returns the settings of the drain, and the background work.
-    fn begin<S: HttpService<Body>>(self, service: S) -> (drain::Plan, Background) {
+    /// Starts to serve clients at all addresses. Returns the settings of the drain, the background work, and the end of
+    /// the server.
+    fn begin<S: HttpService<Body>>(self, service: S) -> (drain::Plan, Background, EndOnDrop) {
         let running = &self.handle.0;
         let site = &running.site;
         for (sockets, listener) in self.sockets.into_iter().zip(&running.listeners) {
@@ -446,7 +479,7 @@ impl Bound {
             }
         }
         self.redirects.begin(site);
-        (self.drain, self.watch)
+        (self.drain, self.watch, self.end)
     }
 }
 

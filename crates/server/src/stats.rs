@@ -21,6 +21,8 @@ pub struct ServerStats {
     pub busy: bool,
     /// True once no more connections are accepted.
     pub draining: bool,
+    /// True once the server has ended: its connections are over, and its sockets are closed or about to be.
+    pub ended: bool,
     /// The progress of the drain, once it has started.
     pub drain: Option<DrainProgress>,
     /// The names of the background tasks that have ended and were not restarted yet.
@@ -68,6 +70,8 @@ pub struct ServerStats {
     /// Requests that the server answered itself, before its service could, with their number by cause. Malformed requests
     /// over HTTP/2 and HTTP/3, whose streams are reset, are not among them.
     pub requests_by_cause: Vec<(Cause, u64)>,
+    /// Panics of the service, and of the content of its responses ([`Event::HandlerPanicked`](super::Event)).
+    pub handler_panics: u64,
     /// Totals of all QUIC connections so far.
     pub quic: QuicTotals,
     /// The progress of an ACME client; `None` if the certificates come from elsewhere.
@@ -253,6 +257,7 @@ impl Tally {
             early_data_without_token: self.early_data_without_token.load(Relaxed),
             requests_misdirected: self.requests_misdirected.load(Relaxed),
             requests_by_cause: self.own.by_cause(),
+            handler_panics: self.handlers.panics.load(Relaxed),
             quic: self.quic_totals(),
             ..ServerStats::default()
         }

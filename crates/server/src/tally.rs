@@ -14,6 +14,7 @@ use crate::limits::refusals::{Counts, Refusal};
 use crate::limits::shares::Share;
 use crate::own_response::{OwnListener, OwnResponses};
 use crate::peer::{Peer, Protocol};
+use crate::requests::Handlers;
 
 /// Counters shared by all parts of a server.
 #[derive(Debug, Default)]
@@ -32,6 +33,7 @@ pub(super) struct Tally {
     pub(super) requests_misdirected: AtomicU64,
     /// Responses to requests that the service did not get.
     pub(super) own: OwnResponses,
+    pub(super) handlers: Handlers,
     next_id: AtomicU64,
     /// Numbers of requests and connections that were open when the remaining ones were aborted.
     cut: OnceLock<(u64, u64)>,
@@ -122,10 +124,11 @@ fn difference(requests: &AtomicU64, ended: &AtomicU64) -> u64 {
 }
 
 impl Tally {
-    pub(super) fn new(memory: u64, listener: OwnListener) -> Self {
+    pub(super) fn new(memory: u64, listener: OwnListener, handlers: Handlers) -> Self {
         Self {
             holders: Holders::of_budget(memory),
-            own: OwnResponses::new(listener),
+            own: OwnResponses::new(listener, handlers.counts.clone()),
+            handlers,
             ..Self::default()
         }
     }
@@ -252,6 +255,11 @@ impl Record {
     pub(super) fn quic_stats(&self) -> Option<ConnectionStats> {
         let quic = self.quic.lock();
         quic.as_ref().map(Connection::stats)
+    }
+
+    /// Returns what the requests of all connections share.
+    pub(super) fn handlers(&self) -> &Handlers {
+        &self.tally.handlers
     }
 
     /// Returns the memory of the connection and its requests.

@@ -15,7 +15,7 @@ use std::time::Duration;
 use courser_base::Mutex;
 use tokio::time::{Instant, sleep};
 
-use crate::events::{Event, Events};
+use crate::events::{Event, Events, panic_message};
 
 /// The reason why a task has ended.
 pub(super) type Reason = Box<dyn std::error::Error + Send + Sync>;
@@ -174,9 +174,7 @@ where
 }
 
 fn panicked(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("it panicked: {}", text.unwrap_or("no message"))
+    format!("it panicked: {}", panic_message(panic))
 }
 
 /// Shortest and longest pause before a task is restarted (limit K312). They also bound the rate of its events.

@@ -34,6 +34,7 @@ use crate::certificates::chosen::Chooser;
 use crate::events::Event;
 use crate::exchange::RequestSettings;
 use crate::exchange::body::Body;
+use crate::exchange::handler::Handler;
 use crate::exchange::marks::Marks;
 use crate::http2::budgets::Refusing;
 use crate::http2::executor::Executor;
@@ -285,6 +286,7 @@ fn serve_secured<S: HttpService<Body>>(
     );
     let settings = RequestSettings::new(open.clone(), &site.limits).only(names);
     let marks = Marks::default();
+    let service = Handler::new(service, open.record.clone());
     let exchange =
         Exchange::new(service, settings, alt_svc, marks.clone()).adding_interim(site.sends_interim);
     match open.record.peer.protocol() {

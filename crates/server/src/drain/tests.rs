@@ -5,6 +5,7 @@ use tokio::time::Instant as Clock;
 use super::*;
 use crate::own_response::OwnListener;
 use crate::peer::{Addresses, Peer, Protocol, TlsFacts};
+use crate::requests::Handlers;
 use crate::tally::{InFlight, Open, Traffic};
 
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -17,7 +18,11 @@ struct Scene {
 
 impl Scene {
     fn begin() -> (Self, Open, InFlight) {
-        let tally = Arc::new(Tally::new(1 << 30, OwnListener::default()));
+        let tally = Arc::new(Tally::new(
+            1 << 30,
+            OwnListener::default(),
+            Handlers::default(),
+        ));
         let addresses = Addresses {
             peer: ([127, 0, 0, 1], 1).into(),
             local: None,

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(feature = "metrics")]
+use courser_quic::telemetry::Tee;
 use courser_quic::{
     ConnectionIdGenerator, EarlyDataOptions, QuicVersion, ReplyLimits, RetryPolicy, ServerConfig,
     TransportConfig,
@@ -54,6 +56,26 @@ impl Default for QuicSettings {
 }
 
 impl QuicSettings {
+    /// Counts connections in `metrics` too, with their address as the name of the endpoint.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn count_in(&mut self, metrics: &courser_observe::Metrics) {
+        let others = match self.sinks.take() {
+            Some(sinks) => Some(sinks),
+            None => {
+                let sinks = self.transport.as_ref().and_then(|it| it.sinks.clone());
+                sinks.map(|sinks| MakeSinks(Arc::new(move |_| sinks.clone())))
+            }
+        };
+        let metrics = metrics.clone();
+        self.sinks = Some(MakeSinks(Arc::new(move |address| {
+            let counts = metrics.sinks_named(&address.to_string());
+            match &others {
+                Some(others) => Arc::new(Tee(others.0(address), counts)),
+                None => counts,
+            }
+        })));
+    }
+
     /// Returns the policy for Retry. If an async function chooses the certificates and no policy is set, clients
     /// validate their address before the function is called (attack A205).
     pub(crate) fn retry_policy(&self, resolver: &Resolver) -> RetryPolicy {

@@ -381,35 +381,3 @@ async fn server_follows_a_client_that_moves() {
     })
     .await;
 }
-
-/// The requests of a connection are answered in the task that reads it: a panic must not affect the
-/// others.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn panicking_service_fails_one_request() {
-    async fn fails(headers: HeaderMap) -> String {
-        let late = headers.contains_key("x-late");
-        if late {
-            tokio::task::yield_now().await;
-        }
-        panic!("a service that fails, late: {late}")
-    }
-    let app = Router::new()
-        .route("/fails", get(fails))
-        .route("/fine", get(|| async { "fine" }));
-    let running = start(app);
-    let address = running.handle.local_addr();
-    for protocol in [Protocol::Http2, Protocol::Http3] {
-        let client = Client::connect(protocol, address, &running.identity).await;
-        let mut client = client.expect("a server");
-        for late in [false, true] {
-            let mut failing = request("GET", "/fails", empty());
-            if late {
-                let value = HeaderValue::from_static("1");
-                failing.headers_mut().insert("x-late", value);
-            }
-            let failed = within(client.send(failing)).await;
-            assert!(failed.is_err(), "{protocol}, late: {late}");
-            assert_eq!(within(client.text("/fine")).await, "fine", "{protocol}");
-        }
-    }
-}

@@ -7,7 +7,9 @@ mod control_data;
 mod drain;
 mod early_answers;
 mod early_data;
+mod ending;
 mod exchange;
+mod extensions;
 #[cfg(feature = "files")]
 mod file_bytes;
 #[cfg(feature = "files")]
@@ -20,8 +22,11 @@ mod http2;
 mod http2_rules;
 mod interim;
 mod limits;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod moves;
 mod own_responses;
+mod panics;
 mod raw;
 mod redirect;
 mod refused;
