@@ -12,8 +12,6 @@ use crate::request_id::RequestId;
 /// A completed request and its response.
 #[derive(Debug)]
 pub(crate) struct Exchange {
-    /// The protocol of the client's connection.
-    pub(crate) protocol: Option<Protocol>,
     pub(crate) method: Method,
     pub(crate) status: StatusCode,
     /// Number of content bytes sent.
@@ -50,7 +48,6 @@ impl Exchange {
     pub(crate) fn of_own(response: &OwnResponse<'_>) -> Self {
         let head = response.head;
         Self {
-            protocol: response.peer.map(Peer::protocol),
             method: head.map(|head| head.method.clone()).unwrap_or_default(),
             status: response.status,
             bytes: 0,

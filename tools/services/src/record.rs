@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use courser::files::Unavailable;
 use courser::files::hooks::{self, BodyObserver};
-use courser::server::{Cause, Peer};
+use courser::server::Cause;
 use http::{Method, Request, Response, StatusCode};
 
 use crate::access_log::AccessLog;
@@ -47,11 +47,9 @@ impl Recorder {
             }
             details
         });
-        let peer = request.extensions().get::<Peer>();
         Record(Some(Box::new(PendingRecord {
             recorder: Arc::clone(self),
             exchange: Exchange {
-                protocol: peer.map(Peer::protocol),
                 method: request.method().clone(),
                 status: CLIENT_CLOSED,
                 bytes: 0,
@@ -106,6 +104,12 @@ struct PendingRecord {
 impl Drop for PendingRecord {
     fn drop(&mut self) {
         self.exchange.took = self.began.elapsed();
+        if std::thread::panicking() {
+            if self.exchange.status == CLIENT_CLOSED {
+                self.exchange.status = StatusCode::INTERNAL_SERVER_ERROR;
+            }
+            self.exchange.cause = Some(Cause::HandlerPanicked);
+        }
         if !self.exchange.is_complete && self.exchange.cause.is_none() {
             self.exchange.cause = Some(Cause::ClientClosed);
         }

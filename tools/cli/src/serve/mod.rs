@@ -88,12 +88,11 @@ async fn run(plan: Plan, mut inherited: Inherited) -> Result<(), Failure> {
     let server = with_listeners(server, log.clone(), certificate_files, as_json);
     let server = server.inherit(std::mem::take(&mut inherited.sockets));
     // Only the admin endpoints report what is counted.
-    let counts = admin.as_ref().map(|_| (&connections, &observer));
-    let bound = bind(server, sinks(traces, counts), &plain)?;
+    let is_reported = admin.is_some();
+    let sinks = sinks(traces, is_reported.then_some(&observer));
+    let bound = bind(server, is_reported.then_some(&connections), sinks, &plain)?;
     let handle = bound.handle();
-    let metrics = admin
-        .as_ref()
-        .map(|_| metrics(&handle, &connections, log.as_ref(), &site));
+    let metrics = is_reported.then(|| metrics(&connections, log.as_ref(), &site));
     let opening = admin.zip(metrics.clone()).map(|(plan, metrics)| {
         let socket = inherited.admin.take();
         open_admin(plan, socket, &handle, metrics, what.clone(), observer)
@@ -138,7 +137,16 @@ async fn run(plan: Plan, mut inherited: Inherited) -> Result<(), Failure> {
 }
 
 /// Opens the sockets of a server.
-fn bind(server: Server, sinks: Option<MakeSinks>, plain: &[SocketAddr]) -> Result<Bound, Failure> {
+fn bind(
+    server: Server,
+    metrics: Option<&observe::Metrics>,
+    sinks: Option<MakeSinks>,
+    plain: &[SocketAddr],
+) -> Result<Bound, Failure> {
+    let server = match metrics {
+        Some(metrics) => server.metrics(metrics),
+        None => server,
+    };
     let bound = match sinks {
         Some(sinks) => server.sinks(sinks).bind(),
         None => server.bind(),
@@ -224,15 +232,10 @@ fn on_own_response(
     }
 }
 
-/// Returns the metrics of a server.
-fn metrics(
-    handle: &ServerHandle,
-    connections: &observe::Metrics,
-    log: Option<&AccessLog>,
-    site: &Site,
-) -> Arc<Metrics> {
+/// Returns the metrics of a site and its server.
+fn metrics(server: &observe::Metrics, log: Option<&AccessLog>, site: &Site) -> Arc<Metrics> {
     let (files, proxy) = (site.files(), site.proxy());
-    Metrics::new(handle.clone(), connections, log.cloned(), files, proxy)
+    Metrics::new(server, log.cloned(), files, proxy)
 }
 
 /// Prints the first message, and warnings.
@@ -334,24 +337,17 @@ fn remedy(error: &courser::server::Error, plain: &[SocketAddr]) -> String {
 /// Returns the sinks for connections to a local address.
 type MakeSinks = Box<dyn Fn(SocketAddr) -> Arc<dyn SinkFactory> + Send + Sync>;
 
-/// Returns the function that creates the sinks of an address; `None` if connections are neither traced nor counted,
+/// Returns the function that creates the sinks of an address; `None` if connections are neither traced nor observed,
 /// which saves the cost of events.
-fn sinks(
-    traces: Option<Arc<dyn SinkFactory>>,
-    counts: Option<(&observe::Metrics, &Observer)>,
-) -> Option<MakeSinks> {
-    let Some((connections, observer)) = counts else {
+fn sinks(traces: Option<Arc<dyn SinkFactory>>, counts: Option<&Observer>) -> Option<MakeSinks> {
+    let Some(observer) = counts else {
         let traces = traces?;
         return Some(Box::new(move |_| traces.clone()));
     };
-    let (connections, limits) = (connections.clone(), observer.sinks());
-    Some(Box::new(move |address| {
-        let connections = connections.sinks_named(&address.to_string());
-        let counts = Tee(connections, limits.clone());
-        match &traces {
-            Some(traces) => Arc::new(Tee(traces.clone(), counts)),
-            None => Arc::new(counts),
-        }
+    let limits = observer.sinks();
+    Some(Box::new(move |_| match &traces {
+        Some(traces) => Arc::new(Tee(traces.clone(), limits.clone())),
+        None => limits.clone(),
     }))
 }
 
@@ -375,6 +371,7 @@ fn print_event(event: &Event, as_json: bool) {
                 Event::TaskEnded { .. } => "task_ended",
                 Event::TaskResumed { .. } => "task_resumed",
                 Event::ClientsRefused(_) => "clients_refused",
+                Event::HandlerPanicked { .. } => "handler_panicked",
                 Event::Draining => "draining",
                 _ => "other",
             };

@@ -226,7 +226,6 @@ mod tests {
                 first_line: None,
             };
             let exchange = Exchange {
-                protocol: None,
                 method: http::Method::from_bytes(&[b'M'; 5000]).expect("a token"),
                 status: http::StatusCode::OK,
                 bytes: u64::MAX,

@@ -36,14 +36,15 @@ impl Scene {
             ..TransportConfig::default()
         };
         let server: Server = courser::serve("127.0.0.1:0", identity.clone());
-        let bound = server.transport(transport).bind().expect("a port");
+        let metrics = courser::observe::Metrics::new();
+        let server = server.transport(transport).metrics(&metrics);
+        let bound = server.bind().expect("a port");
         let handle = bound.handle();
         let serving = bound.service(tower::service_fn(answer));
         tokio::spawn(async move { serving.await });
-        let metrics = courser::observe::Metrics::new();
         let admin = Arc::new(Admin {
             handle: handle.clone(),
-            metrics: Metrics::new(handle.clone(), &metrics, None, None, None),
+            metrics: Metrics::new(&metrics, None, None, None),
             what: "<b>public</b>".to_owned(),
             began: Instant::now(),
             guard,
