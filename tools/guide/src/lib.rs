@@ -31,6 +31,10 @@ struct Http3Server;
 struct Http3Client;
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/src/middleware.md")]
+struct Middleware;
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/src/websocket.md")]
 struct Websocket;
 
