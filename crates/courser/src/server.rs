@@ -24,6 +24,14 @@
 //! Its body is a [`Body`], the same type for all protocols. `Upgrade` works over HTTP/1.1 as it does with hyper.
 //! [`h3::Interim`](crate::h3::Interim) sends interim responses, if [`Server::interim_responses`] enables them.
 //!
+//! [`Server::extension`] adds further values to the extensions of requests, and `Server::connect_info` (feature `axum`)
+//! those for axum's `ConnectInfo<SocketAddr>`. `Server::metrics` (feature `metrics`) counts requests and connections.
+//!
+//! # Panics
+//!
+//! A panic of the service ends one request: with 500 if there was no response, and by aborting the response otherwise,
+//! over every protocol. [`Event::HandlerPanicked`] reports it.
+//!
 //! # Graceful shutdown
 //!
 //! The server drains when the future of [`Server::drain`] is ready, or when [`ServerHandle::drain`] is called:
@@ -34,7 +42,8 @@
 //! 3. Requests in progress finish. After [`Server::deadline`] the remaining ones are cut. [`Drained`] has the
 //!    counts.
 //!
-//! Dropping the future cuts all connections at once.
+//! Dropping the future cuts all connections at once. The sockets are closed when the server has ended, whatever
+//! handles are left.
 
 #[cfg(feature = "acme")]
 #[doc(inline)]

@@ -27,6 +27,14 @@
 //! Requests have exactly one valid host, over every protocol: the server responds to others with 400 (Bad Request).
 //! [`authority`] returns it. Cookies that a client has split are joined.
 //!
+//! [`Server::extension`] adds further values to the extensions of requests, and `Server::connect_info` (feature `axum`)
+//! those for axum's `ConnectInfo<SocketAddr>`. `Server::metrics` (feature `metrics`) counts requests and connections.
+//!
+//! # Panics
+//!
+//! A panic of the service ends one request: with 500 if there was no response, and by aborting the response otherwise,
+//! over every protocol. [`Event::HandlerPanicked`] reports it.
+//!
 //! # Draining
 //!
 //! A server drains when the future of [`Server::drain`] completes or [`ServerHandle::drain`] is called.
@@ -35,7 +43,8 @@
 //! after their response, and responses over TCP withdraw `Alt-Svc`. Requests in flight are completed. At
 //! [`Server::deadline`] the remaining ones are aborted. [`Drained`] contains the counts.
 //!
-//! Dropping the future aborts all connections at once.
+//! Dropping the future aborts all connections at once. The sockets are closed when the server has ended, whatever
+//! handles are left.
 
 // Displays the feature that each item requires.
 #![cfg_attr(docsrs, feature(doc_cfg))]
