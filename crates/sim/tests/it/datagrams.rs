@@ -311,3 +311,66 @@ fn equal_seeds_give_equal_runs() {
     };
     assert_eq!(once(), once());
 }
+
+/// Opens `count` connections that send nothing. Returns the packets that both machines have sent after 5 s and after
+/// 20 s, and the sizes of datagrams at the client.
+fn idle_connections(count: usize, link: &str, searches: bool) -> (u64, u64, Vec<u16>) {
+    let transport = move || courser::TransportConfig {
+        mtu_discovery: searches,
+        ..courser::TransportConfig::default()
+    };
+    let mut world = World::new(1);
+    let near = world.machine("client", [10, 0, 0, 1]);
+    let far = world.machine("server", [10, 0, 0, 2]);
+    world.join_machines(&near, &far, &link.parse().expect("a link"));
+    far.spawn(async move {
+        let config = ServerConfig::with_identity(&identity())?.alpn(["test"]);
+        let endpoint = Endpoint::server(
+            config.transport_config(transport()),
+            "10.0.0.2:443".parse()?,
+        )?;
+        while let Some(incoming) = endpoint.accept().await {
+            runtime::spawn(async move {
+                incoming.await?.closed().await;
+                Result::Ok(())
+            });
+        }
+        Result::Ok(())
+    });
+    let connections = near.spawn(async move {
+        let config = ClientConfig::with_roots([identity().certificate()])?.alpn(["test"]);
+        let config = config.transport_config(transport());
+        let endpoint = Endpoint::client("10.0.0.1:0".parse()?)?;
+        let mut connections = Vec::new();
+        for _ in 0..count {
+            let address = "10.0.0.2:443".parse()?;
+            let connecting = endpoint.connect_with(config.clone(), address, "localhost")?;
+            connections.push(connecting.await?);
+        }
+        Result::Ok(connections)
+    });
+    let connections = world.run_until_done(connections).expect("they are there");
+    let connections = connections.expect("no error");
+    let sent = || near.network_counters().sent + far.network_counters().sent;
+    world.run_for(Duration::from_secs(5)).expect("no stall");
+    let soon = sent();
+    world.run_for(Duration::from_secs(15)).expect("no stall");
+    let mtu = |it: &Connection| it.stats().path.mtu;
+    (soon, sent(), connections.iter().map(mtu).collect())
+}
+
+/// The search costs an idle connection a few packets once, and then nothing.
+#[test]
+fn idle_connections_send_a_few_probes_once() {
+    const COUNT: usize = 100;
+    let link = "20ms,mtu=1500";
+    let (without, later, sizes) = idle_connections(COUNT, link, false);
+    assert_eq!(without, later);
+    assert_eq!(sizes, [1200; COUNT]);
+    let (with, later, sizes) = idle_connections(COUNT, link, true);
+    assert_eq!(with, later, "the search has ended");
+    assert_eq!(sizes, [1472; COUNT]);
+    // Three probes of each end, and their acknowledgements.
+    let packets = (with - without) / COUNT as u64;
+    assert!((6..=16).contains(&packets), "{packets} packets each");
+}
