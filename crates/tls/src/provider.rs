@@ -6,6 +6,7 @@
 //! choice remains that of the program (`docs/design/0067`).
 
 mod agreement;
+mod fips;
 mod hash;
 mod hpke;
 mod kem;
@@ -28,6 +29,7 @@ use rustls::pki_types::PrivateKeyDer;
 use rustls::sign::SigningKey;
 
 pub(crate) use self::agreement::{P256, P384, X25519};
+use self::fips::is_fips;
 pub(crate) use self::hpke::{all as hpke_suites, grease as hpke_grease_suite};
 pub(crate) use self::kem::{ML_KEM_768, ML_KEM_1024, P256_ML_KEM_768, X25519_ML_KEM_768};
 pub(crate) use self::suites::tls13_suite;
@@ -54,7 +56,8 @@ pub fn crypto_provider() -> Arc<CryptoProvider> {
 /// Returns the provider as a value that can be changed.
 pub(crate) fn default_provider() -> CryptoProvider {
     let mut cipher_suites = suites::TLS13_SUITES.to_vec();
-    cipher_suites.extend(suites::TLS12_SUITES);
+    #[cfg(feature = "tls12")]
+    cipher_suites.extend(suites::tls12::SUITES);
     let mut kx_groups: Vec<&'static dyn SupportedKxGroup> = GROUPS.to_vec();
     if cfg!(feature = "fips") {
         cipher_suites.retain(|suite| suite.fips());
@@ -94,11 +97,6 @@ impl KeyProvider for AwsLc {
     fn fips(&self) -> bool {
         is_fips()
     }
-}
-
-/// Returns true if AWS-LC is its FIPS module.
-fn is_fips() -> bool {
-    aws_lc_rs::try_fips_mode().is_ok()
 }
 
 #[cfg(test)]

@@ -288,6 +288,8 @@ impl TransportConfig {
     }
 }
 
+/// The default window of a stream in quinn.
+const STREAM_WINDOW: u64 = 1_250_000;
 /// The payload of UDP that every path of QUIC carries.
 const MIN_MTU: u16 = 1200;
 /// The largest payload of UDP over IPv4.
@@ -300,11 +302,14 @@ fn window(value: VarInt) -> (u64, u64) {
 }
 
 impl fmt::Debug for TransportConfig {
-    /// Shows quinn's names. Settings that the program has not changed have the values of courser.
+    /// Shows quinn's names. Windows that the program has not set have quinn's defaults, because courser has no single
+    /// value for them. Other settings that it has not changed have the values of courser.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { inner, given } = self;
-        let window = |given: Option<VarInt>, first| given.map_or(first, VarInt::into_inner);
-        let stream_window = window(given.stream_receive_window, inner.stream_receive_window);
+        let stream_window = given.stream_receive_window;
+        let stream_window = stream_window.map_or(STREAM_WINDOW, VarInt::into_inner);
+        let window = given.receive_window.unwrap_or(VarInt::MAX);
+        let send_window = given.send_window.unwrap_or(8 * STREAM_WINDOW);
         let idle = inner.max_idle_timeout.map(|timeout| timeout.as_millis());
         let mut fields = f.debug_struct("TransportConfig");
         fields
@@ -312,14 +317,8 @@ impl fmt::Debug for TransportConfig {
             .field("max_concurrent_uni_streams", &inner.max_uni_streams)
             .field("max_idle_timeout", &idle)
             .field("stream_receive_window", &stream_window)
-            .field(
-                "receive_window",
-                &window(given.receive_window, inner.receive_window),
-            )
-            .field(
-                "send_window",
-                &given.send_window.unwrap_or(inner.send_buffer_max),
-            )
+            .field("receive_window", &window)
+            .field("send_window", &send_window)
             .field("send_fairness", &given.send_fairness)
             .field("packet_threshold", &given.packet_threshold)
             .field("time_threshold", &given.time_threshold)

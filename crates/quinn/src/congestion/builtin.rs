@@ -7,16 +7,9 @@ use std::time::Instant;
 
 use courser_quic::{Algorithm, PathStats};
 
+use super::choice::Builtin;
 use super::{Controller, ControllerFactory, ControllerMetrics};
 use crate::unsupported::note;
-
-/// A controller of courser with its settings.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Builtin {
-    pub(crate) algorithm: Algorithm,
-    /// The first window in bytes, if the program has set one.
-    pub(crate) initial_window: Option<u64>,
-}
 
 macro_rules! config {
     ($name:ident, $algorithm:ident, $default:literal, $text:literal, $($field:ident: $value:literal)*) => {

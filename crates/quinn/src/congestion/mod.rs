@@ -2,6 +2,7 @@
 
 mod adapter;
 mod builtin;
+mod choice;
 
 use std::any::Any;
 use std::fmt;
@@ -9,10 +10,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub(crate) use self::adapter::custom;
-#[doc(hidden)]
-pub use self::builtin::Builtin;
 pub(crate) use self::builtin::Snapshot;
 pub use self::builtin::{BbrConfig, CubicConfig, NewRenoConfig};
+#[doc(hidden)]
+pub use self::choice::Builtin;
 
 /// A congestion controller. Programs may implement their own.
 ///

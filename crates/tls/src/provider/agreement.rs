@@ -6,6 +6,8 @@ use rustls::crypto::{ActiveKeyExchange, GetRandomFailed, SharedSecret, Supported
 use rustls::ffdhe_groups::FfdheGroup;
 use rustls::{Error, NamedGroup, PeerMisbehaved};
 
+use super::fips::is_fips;
+
 /// X25519 (RFC 7748).
 pub(crate) static X25519: &dyn SupportedKxGroup = &Curve::X25519;
 /// P-256, with uncompressed points.
@@ -72,7 +74,7 @@ impl SupportedKxGroup for Curve {
     }
 
     fn fips(&self) -> bool {
-        *self != Self::X25519 && super::is_fips()
+        *self != Self::X25519 && is_fips()
     }
 }
 

@@ -3,6 +3,8 @@
 use aws_lc_rs::digest::{self, SHA256, SHA384};
 use rustls::crypto::hash::{Context, Hash, HashAlgorithm, Output};
 
+use super::fips::is_fips;
+
 /// A hash function of a cipher suite.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sha {
@@ -40,7 +42,7 @@ impl Hash for Sha {
     }
 
     fn fips(&self) -> bool {
-        super::is_fips()
+        is_fips()
     }
 }
 

@@ -14,6 +14,7 @@ use rustls::internal::msgs::enums::{HpkeAead, HpkeKdf, HpkeKem};
 use rustls::internal::msgs::handshake::HpkeSymmetricCipherSuite;
 use zeroize::Zeroizing;
 
+use super::fips::is_fips;
 use super::key_schedule::Length;
 use super::records::Aead;
 
@@ -238,7 +239,7 @@ impl Hpke for Suite {
     }
 
     fn fips(&self) -> bool {
-        self.0 != Kem::X25519 && self.1.is_approved() && super::is_fips()
+        self.0 != Kem::X25519 && self.1.is_approved() && is_fips()
     }
 
     fn suite(&self) -> HpkeSuite {

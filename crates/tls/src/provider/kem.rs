@@ -6,6 +6,7 @@ use rustls::ffdhe_groups::FfdheGroup;
 use rustls::{Error, NamedGroup, ProtocolVersion};
 
 use super::agreement::{Curve, INVALID_KEY_SHARE};
+use super::fips::is_fips;
 
 /// ML-KEM-768 and X25519.
 pub(crate) static X25519_ML_KEM_768: &dyn SupportedKxGroup = &Hybrid {
@@ -85,7 +86,7 @@ impl SupportedKxGroup for MlKem {
     }
 
     fn fips(&self) -> bool {
-        super::is_fips()
+        is_fips()
     }
 
     fn usable_for_version(&self, version: ProtocolVersion) -> bool {

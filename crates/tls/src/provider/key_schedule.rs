@@ -7,6 +7,7 @@ use aws_lc_rs::{hkdf, hmac};
 use rustls::crypto::hmac::Tag;
 use rustls::crypto::tls13::{Hkdf, HkdfExpander, OkmBlock, OutputLengthError};
 
+use super::fips::is_fips;
 use super::hash::Sha;
 
 /// The key schedule of the cipher suites with one hash.
@@ -61,7 +62,7 @@ impl Hkdf for KeySchedule {
     }
 
     fn fips(&self) -> bool {
-        super::is_fips()
+        is_fips()
     }
 }
 

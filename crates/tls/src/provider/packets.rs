@@ -11,6 +11,7 @@ use rustls::Error;
 use rustls::crypto::cipher::{self, AeadKey, Iv};
 use rustls::quic;
 
+use super::fips::is_fips;
 use super::records::Aead;
 
 impl quic::Algorithm for Aead {
@@ -36,7 +37,7 @@ impl quic::Algorithm for Aead {
     }
 
     fn fips(&self) -> bool {
-        self.is_approved() && super::is_fips()
+        self.is_approved() && is_fips()
     }
 }
 

@@ -12,6 +12,8 @@ use rustls::crypto::cipher::{
 };
 use rustls::{ConnectionTrafficSecrets, ContentType, Error, ProtocolVersion};
 
+use super::fips::is_fips;
+
 /// The AEAD of cipher suites.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Aead {
@@ -88,7 +90,7 @@ impl Tls13AeadAlgorithm for Aead {
     }
 
     fn fips(&self) -> bool {
-        self.is_approved() && super::is_fips()
+        self.is_approved() && is_fips()
     }
 }
 

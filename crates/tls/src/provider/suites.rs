@@ -1,7 +1,7 @@
 //! The cipher suites.
 
 #[cfg(feature = "tls12")]
-mod tls12;
+pub(super) mod tls12;
 
 use courser_crypto::CipherSuite;
 use rustls::crypto::CipherSuiteCommon;
@@ -10,9 +10,6 @@ use rustls::{CipherSuite as Name, SupportedCipherSuite, Tls13CipherSuite};
 use super::hash::Sha;
 use super::key_schedule::KeySchedule;
 use super::records::Aead;
-
-#[cfg(feature = "tls12")]
-pub(super) use self::tls12::SUITES as TLS12_SUITES;
 
 /// Defines a suite of TLS 1.3.
 macro_rules! tls13 {
@@ -29,10 +26,6 @@ macro_rules! tls13 {
 tls13!(TLS13_AES_128_GCM_SHA256, Aes128Gcm, SHA256);
 tls13!(TLS13_AES_256_GCM_SHA384, Aes256Gcm, SHA384);
 tls13!(TLS13_CHACHA20_POLY1305_SHA256, ChaCha20Poly1305, SHA256);
-
-/// No suites of TLS 1.2.
-#[cfg(not(feature = "tls12"))]
-pub(super) const TLS12_SUITES: [SupportedCipherSuite; 0] = [];
 
 /// The suites of TLS 1.3, the preferred one first.
 pub(super) const TLS13_SUITES: [SupportedCipherSuite; 3] = [

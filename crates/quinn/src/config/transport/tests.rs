@@ -104,6 +104,7 @@ fn debug_shows_the_names_and_values_of_quinn() {
         "max_idle_timeout: Some(1500)",
         "receive_window: 4611686018427387903",
         "send_window: 1000",
+        "stream_receive_window: 1250000",
         "packet_threshold: 7, time_threshold: 1.125, initial_rtt: 333ms, initial_mtu: 1200, min_mtu: 1200",
         "datagram_send_buffer_size: 1048576, enable_segmentation_offload: true",
     ];

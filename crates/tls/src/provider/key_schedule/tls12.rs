@@ -6,6 +6,7 @@ use rustls::crypto::ActiveKeyExchange;
 use rustls::crypto::tls12::Prf;
 use rustls::version::TLS12;
 
+use super::super::fips::is_fips;
 use super::{KeySchedule, Sha};
 
 impl KeySchedule {
@@ -38,6 +39,6 @@ impl Prf for KeySchedule {
     }
 
     fn fips(&self) -> bool {
-        super::super::is_fips()
+        is_fips()
     }
 }

@@ -9,6 +9,7 @@ use rustls::crypto::cipher::{
 };
 use rustls::{ConnectionTrafficSecrets, Error};
 
+use super::super::fips::is_fips;
 use super::{Aead, OpeningKey, SealingKey};
 
 impl Tls12AeadAlgorithm for Aead {
@@ -53,7 +54,7 @@ impl Tls12AeadAlgorithm for Aead {
     }
 
     fn fips(&self) -> bool {
-        self.is_approved() && super::super::is_fips()
+        self.is_approved() && is_fips()
     }
 }
 

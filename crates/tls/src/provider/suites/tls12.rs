@@ -3,7 +3,8 @@
 use rustls::crypto::KeyExchangeAlgorithm;
 use rustls::{CipherSuite as Name, SignatureScheme, SupportedCipherSuite, Tls12CipherSuite};
 
-use super::{Aead, SHA256, SHA384, common};
+use super::super::records::Aead;
+use super::{SHA256, SHA384, common};
 
 /// Defines a suite.
 macro_rules! tls12 {
@@ -56,7 +57,7 @@ tls12!(
 );
 
 /// The suites, the preferred one first.
-pub(crate) const SUITES: [SupportedCipherSuite; 6] = [
+pub(in crate::provider) const SUITES: [SupportedCipherSuite; 6] = [
     SupportedCipherSuite::Tls12(&TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384),
     SupportedCipherSuite::Tls12(&TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256),
     SupportedCipherSuite::Tls12(&TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256),
