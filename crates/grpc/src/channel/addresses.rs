@@ -62,7 +62,7 @@ impl Shared {
         let random = random();
         let mut balancer = self.balancer.lock();
         match connected {
-            Ok(()) => balancer.on_connected(&server),
+            Ok(()) => balancer.on_connected(Instant::now(), &server),
             Err(error) => {
                 let status = status_of(error, Code::Unavailable);
                 // A connection that could not be opened is no answer to the call, whatever the reason.
@@ -125,7 +125,7 @@ fn as_unavailable(status: Status) -> Status {
 }
 
 /// Returns a number from 0 to 1, the middle if the system has no random numbers.
-fn random() -> f64 {
+pub(super) fn random() -> f64 {
     let seed = runtime::random_seed();
     seed.map_or(0.5, |seed| {
         f64::from(u16::from_le_bytes([seed[0], seed[1]])) / f64::from(u16::MAX)

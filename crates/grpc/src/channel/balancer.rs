@@ -10,6 +10,8 @@
 //!    +--------------------------------------------+
 //! ```
 //!
+//! A connection that is lost in its first second is a failed one.
+//!
 //! It has no clock and opens no connection: [`pick`](Balancer::pick) returns the servers to connect to.
 
 use std::sync::Arc;
@@ -41,7 +43,7 @@ struct Entry {
 enum Phase {
     Idle,
     Connecting,
-    Ready,
+    Ready { since: Instant },
     Pausing { until: Instant, error: Status },
 }
 
@@ -94,7 +96,7 @@ impl Balancer {
         for step in 0..count {
             let index = (self.next + step) % count;
             match &self.entries[index].phase {
-                Phase::Ready => {
+                Phase::Ready { .. } => {
                     self.next = (index + 1) % count;
                     return Pick::Ready(self.entries[index].server.clone());
                 }
@@ -132,7 +134,7 @@ impl Balancer {
                     entry.phase = Phase::Connecting;
                     connects.push(entry.server.clone());
                 }
-                Phase::Connecting | Phase::Ready => {}
+                Phase::Connecting | Phase::Ready { .. } => {}
             }
         }
     }
@@ -197,10 +199,9 @@ impl Balancer {
         };
     }
 
-    pub(super) fn on_connected(&mut self, server: &Arc<Server>) {
+    pub(super) fn on_connected(&mut self, now: Instant, server: &Arc<Server>) {
         if let Some(entry) = self.entry_of(server) {
-            entry.phase = Phase::Ready;
-            entry.failures = 0;
+            entry.phase = Phase::Ready { since: now };
         }
     }
 
@@ -222,20 +223,29 @@ impl Balancer {
         self.lookup.is_wanted = true;
     }
 
-    /// Connects to the server again at once, because its connection has ended.
-    pub(super) fn on_lost(&mut self, now: Instant, server: &Arc<Server>) {
-        if let Some(entry) = self.entry_of(server)
-            && matches!(entry.phase, Phase::Ready)
-        {
-            entry.phase = Phase::Idle;
-            self.due = Some(now);
+    /// Connects to the server again at once, because its connection has ended. A connection that ended as soon as it
+    /// was established counts as a failed attempt: otherwise a server that accepts and closes would be connected to
+    /// without a pause. `random` is a number from 0 to 1.
+    pub(super) fn on_lost(&mut self, now: Instant, server: &Arc<Server>, random: f64) {
+        let Some(entry) = self.entry_of(server) else {
+            return;
+        };
+        let Phase::Ready { since } = entry.phase else {
+            return;
+        };
+        if now.saturating_duration_since(since) < SHORTEST_LIFE {
+            let text = format!("the server at {} closes new connections", server.address);
+            return self.on_connect_failed(now, server, Status::unavailable(text), random);
         }
+        entry.phase = Phase::Idle;
+        entry.failures = 0;
+        self.due = Some(now);
     }
 
     pub(super) fn backends(&self) -> Vec<Backend> {
         let backend = |entry: &Entry| Backend {
             address: entry.server.address,
-            is_ready: matches!(entry.phase, Phase::Ready),
+            is_ready: matches!(entry.phase, Phase::Ready { .. }),
             failures: entry.failures,
         };
         self.entries.iter().map(backend).collect()
@@ -250,6 +260,8 @@ impl Balancer {
 
 /// The shortest time between two lookups because of failed addresses (limit K542).
 const SHORTEST_REFRESH: Duration = Duration::from_secs(1);
+/// The life of a connection that ends the series of failures before it (limit K544).
+const SHORTEST_LIFE: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests;

@@ -12,6 +12,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tonic::body::Body;
 use tonic::{Code, Status};
 
+use super::addresses::random;
 use super::body::ResponseBody;
 use super::response;
 use super::upload::upload;
@@ -86,7 +87,9 @@ impl Shared {
                 Sent::Answered(response) => return response::check(response),
                 Sent::NotConnected(unsent) => {
                     body = unsent;
-                    self.balancer.lock().on_lost(Instant::now(), &server);
+                    let random = random();
+                    let mut balancer = self.balancer.lock();
+                    balancer.on_lost(Instant::now(), &server, random);
                 }
                 Sent::Failed(error) => {
                     let again = attempts.may_repeat(&error).then(|| replay.restart());

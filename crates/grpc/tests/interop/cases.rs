@@ -14,12 +14,11 @@ use super::pb::{self, SimpleRequest, StreamingInputCallRequest, StreamingOutputC
 use super::service::{INITIAL, TRAILING};
 
 type Client = TestServiceClient<Channel>;
-type Case = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
-
-type Start = fn(Channel) -> Case;
+type Running = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
+type Case = fn(Channel) -> Running;
 
 /// All cases by name.
-pub const CASES: &[(&str, Start)] = &[
+pub const CASES: &[(&str, Case)] = &[
     ("empty_unary", |it| Box::pin(empty_unary(it))),
     ("large_unary", |it| Box::pin(large_unary(it))),
     ("client_streaming", |it| Box::pin(client_streaming(it))),

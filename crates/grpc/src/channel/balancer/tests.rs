@@ -56,6 +56,14 @@ impl Scene {
         }
     }
 
+    fn connected(&mut self, server: &Arc<Server>) {
+        self.balancer.on_connected(self.now, server);
+    }
+
+    fn lose(&mut self, server: &Arc<Server>) {
+        self.balancer.on_lost(self.now, server, 0.5);
+    }
+
     fn fail(&mut self, server: &Arc<Server>) {
         let error = Status::unavailable("refused");
         self.balancer
@@ -80,10 +88,10 @@ fn all_addresses_are_connected_to_and_take_turns_once_they_answer() {
         scene.pick().1.connects.is_empty(),
         "each is connected to once"
     );
-    scene.balancer.on_connected(&work.connects[1]);
+    scene.connected(&work.connects[1]);
     assert_eq!((scene.next(), scene.next()), (Some(2), Some(2)));
-    scene.balancer.on_connected(&work.connects[0]);
-    scene.balancer.on_connected(&work.connects[2]);
+    scene.connected(&work.connects[0]);
+    scene.connected(&work.connects[2]);
     let turns: Vec<_> = (0..6).map(|_| scene.next().expect("ready")).collect();
     assert_eq!(turns.iter().filter(|it| **it == 1).count(), 2, "{turns:?}");
     assert_eq!(turns[..3], turns[3..]);
@@ -107,8 +115,9 @@ fn failed_address_is_tried_again_after_growing_pauses() {
         assert!(matches!(pick, Pick::Wait), "calls wait for the attempt");
         assert_eq!(work.connects.len(), 1);
     }
-    scene.balancer.on_connected(&server);
-    scene.balancer.on_lost(scene.now, &server);
+    scene.connected(&server);
+    scene.now += SHORTEST_LIFE;
+    scene.lose(&server);
     scene.pick();
     scene.fail(&server);
     let Pick::Unavailable(until, _) = scene.pick().0 else {
@@ -125,11 +134,10 @@ fn failed_address_is_tried_again_after_growing_pauses() {
 fn lost_connection_is_opened_again_while_others_answer() {
     let mut scene = Scene::new(2);
     let servers = scene.pick().1.connects;
-    servers
-        .iter()
-        .for_each(|it| scene.balancer.on_connected(it));
-    scene.balancer.on_lost(scene.now, &servers[0]);
-    scene.balancer.on_lost(scene.now, &servers[0]);
+    servers.iter().for_each(|it| scene.connected(it));
+    scene.now += SHORTEST_LIFE;
+    scene.lose(&servers[0]);
+    scene.lose(&servers[0]);
     let (pick, work) = scene.pick();
     assert!(matches!(pick, Pick::Ready(server) if last_of(&server) == 2));
     assert_eq!(work.connects.len(), 1);
@@ -141,7 +149,7 @@ fn lost_connection_is_opened_again_while_others_answer() {
 fn name_is_resolved_again_when_it_is_old_or_an_address_has_failed() {
     let mut scene = Scene::new(2);
     let servers = scene.pick().1.connects;
-    scene.balancer.on_connected(&servers[0]);
+    scene.connected(&servers[0]);
     scene.now += REFRESH - Duration::from_millis(1);
     assert!(!scene.pick().1.resolves);
     scene.now += Duration::from_millis(1);
@@ -160,16 +168,14 @@ fn name_is_resolved_again_when_it_is_old_or_an_address_has_failed() {
 fn known_addresses_keep_their_connections() {
     let mut scene = Scene::new(2);
     let servers = scene.pick().1.connects;
-    servers
-        .iter()
-        .for_each(|it| scene.balancer.on_connected(it));
+    servers.iter().for_each(|it| scene.connected(it));
     let found = vec![scene.server(0, 3), scene.server(0, 2)];
     scene.balancer.on_resolved(scene.now, found, &[]);
     let (pick, work) = scene.pick();
     assert!(matches!(pick, Pick::Ready(server) if last_of(&server) == 2));
     assert_eq!(work.connects.len(), 1, "only the new one");
     // Reports about servers that have gone are ignored.
-    scene.balancer.on_connected(&servers[0]);
+    scene.connected(&servers[0]);
     scene.fail(&servers[0]);
     assert_eq!(scene.balancer.backends().len(), 2);
 }
@@ -178,7 +184,7 @@ fn known_addresses_keep_their_connections() {
 fn addresses_of_a_name_that_is_not_found_remain() {
     let mut scene = Scene::new(1);
     let server = scene.pick().1.connects.remove(0);
-    scene.balancer.on_connected(&server);
+    scene.connected(&server);
     scene.now += REFRESH;
     assert!(scene.pick().1.resolves);
     let error = Status::unavailable("no such name");
@@ -206,4 +212,24 @@ fn unknown_name_fails_calls_until_the_next_lookup() {
     assert!(
         matches!(pick, Pick::Unavailable(until, _) if until == scene.now + Duration::from_secs(1))
     );
+}
+
+/// Limit K544. A server that accepts and closes is not connected to again and again.
+#[test]
+fn connection_that_ends_at_once_counts_as_a_failure() {
+    let mut scene = Scene::new(1);
+    let server = scene.pick().1.connects.remove(0);
+    for pause in [1.0, 1.6] {
+        scene.connected(&server);
+        scene.now += SHORTEST_LIFE - Duration::from_millis(1);
+        scene.lose(&server);
+        let (Pick::Unavailable(until, status), work) = scene.pick() else {
+            panic!("nothing else answers");
+        };
+        assert!(work.connects.is_empty());
+        assert_eq!(until - scene.now, Duration::from_secs_f64(pause));
+        assert!(status.message().contains("closes"), "{status}");
+        scene.now = until;
+        assert_eq!(scene.pick().1.connects.len(), 1);
+    }
 }
