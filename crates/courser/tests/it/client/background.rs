@@ -39,7 +39,7 @@ pub async fn announcing(
 }
 
 async fn version(client: &Client, server: &Server) -> Version {
-    let response = within(client.get(&server.url("/"))).await;
+    let response = within(client.get(server.url("/"))).await;
     let response = response.expect("answered");
     let version = response.version();
     text(response).await;
@@ -67,7 +67,7 @@ async fn requests_under_load_move_to_http3_without_waiting() {
     let mut ticks = tokio::time::interval(Duration::from_millis(100));
     for number in 0..20 {
         ticks.tick().await;
-        let response = within(client.get(&server.url("/"))).await;
+        let response = within(client.get(server.url("/"))).await;
         let response = response.expect("answered");
         versions.push(response.version());
         let seen = timing(&response);
@@ -192,7 +192,7 @@ async fn servers_that_announce_http3_falsely_are_used_over_http2() {
         let began = Instant::now();
         // Longer than a move may take.
         while began.elapsed() < Duration::from_secs(if is_silent { 5 } else { 1 }) {
-            let response = within(client.get(&server.url("/"))).await;
+            let response = within(client.get(server.url("/"))).await;
             let response = response.expect("answered");
             assert_eq!(response.version(), Version::HTTP_2);
             let is_first = timing(&response).attempts.len() == 1;
@@ -255,7 +255,7 @@ async fn alternatives_elsewhere_need_a_certificate_of_the_origin() {
         let client = builder.build().expect("a client");
         if is_trusted {
             versions_until_http3(&client, &server).await;
-            let response = within(client.get(&server.url("/"))).await;
+            let response = within(client.get(server.url("/"))).await;
             let used = text(response.expect("answered")).await;
             assert_eq!(used, format!("Some(\"example.test:{port}\")"));
             continue;
@@ -294,7 +294,7 @@ async fn announced_http3_that_refuses_the_origin_is_avoided() {
     let client = builder(&server).build().expect("a client");
     let (mut retries, began) = (0, Instant::now());
     while began.elapsed() < Duration::from_secs(1) {
-        let response = within(client.get(&server.url("/"))).await;
+        let response = within(client.get(server.url("/"))).await;
         let response = response.expect("answered");
         assert_eq!(response.status(), http::StatusCode::OK);
         retries += timing(&response).retries;
@@ -322,7 +322,7 @@ async fn alternative_that_does_not_serve_the_origin_is_avoided() {
     let mut retries = 0;
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(1) {
-        let response = within(client.get(&server.url("/"))).await;
+        let response = within(client.get(server.url("/"))).await;
         let response = response.expect("answered");
         assert_eq!(response.version(), Version::HTTP_2);
         retries += timing(&response).retries;
@@ -400,7 +400,7 @@ async fn alt_svc_frames_of_http2_announce_http3() {
     let client = client.build().expect("a client");
     let mut versions = Vec::new();
     while versions.last() != Some(&Version::HTTP_3) {
-        let response = within(client.get(&raw.url("/"))).await.expect("answered");
+        let response = within(client.get(raw.url("/"))).await.expect("answered");
         versions.push(response.version());
         tokio::time::sleep(Duration::from_millis(1)).await;
         assert!(versions.len() < 5000, "no request uses HTTP/3");

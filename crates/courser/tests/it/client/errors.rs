@@ -196,7 +196,7 @@ async fn errors_have_the_url_of_their_request() {
     let client = builder(&server).timeout(Duration::from_secs(9));
     let client = client.build().expect("a client");
     server.stop().await;
-    let error = within(client.get(&server.url("/a?b"))).await;
+    let error = within(client.get(server.url("/a?b"))).await;
     let error = error.expect_err("stopped");
     assert_eq!(error.url(), Some(&*server.url("/a?b")));
     assert!(error.is_retryable(), "{error}");

@@ -250,7 +250,7 @@ async fn moved_requests_return_to_the_open_connection_when_udp_is_blocked() {
     assert_eq!(server.connections.counts(), (1, 1));
     filter(&server, "drop");
     let began = std::time::Instant::now();
-    let response = within(client.get(&server.url("/"))).await;
+    let response = within(client.get(server.url("/"))).await;
     let response = response.expect("answered");
     assert_eq!(response.version(), Version::HTTP_2);
     assert!(timing(&response).is_reused);
@@ -261,7 +261,7 @@ async fn moved_requests_return_to_the_open_connection_when_udp_is_blocked() {
         began.elapsed()
     );
     for _ in 0..20 {
-        let response = within(client.get(&server.url("/"))).await;
+        let response = within(client.get(server.url("/"))).await;
         assert_eq!(response.expect("answered").version(), Version::HTTP_2);
     }
     assert_eq!(server.connections.counts(), (1, 1));

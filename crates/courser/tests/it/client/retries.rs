@@ -99,9 +99,7 @@ async fn retry_after_delays_the_request() {
     let (server, count) = failing(Protocols::Tcp, 1, status, Some("1")).await;
     let client = builder(&server).retry(policy()).build().expect("a client");
     let began = Instant::now();
-    let response = within(client.get(&server.url("/")))
-        .await
-        .expect("answered");
+    let response = within(client.get(server.url("/"))).await.expect("answered");
     assert_eq!(response.status(), StatusCode::OK);
     assert!(began.elapsed() >= Duration::from_secs(1));
     assert_eq!(count.load(Ordering::SeqCst), 2);
@@ -112,9 +110,7 @@ async fn retry_after_delays_the_request() {
         let client = builder(&server).retry(policy);
         let client = client.timeout(Duration::from_secs(timeout)).build();
         let client = client.expect("a client");
-        let response = within(client.get(&server.url("/")))
-            .await
-            .expect("answered");
+        let response = within(client.get(server.url("/"))).await.expect("answered");
         assert_eq!(response.status(), status);
         assert_eq!(count.load(Ordering::SeqCst), 1);
     }
@@ -143,7 +139,7 @@ async fn failing_server_receives_at_most_a_fifth_more_requests() {
     let (server, count) = failing(Protocols::Tcp, usize::MAX, status, None).await;
     let client = builder(&server).retry(policy()).build().expect("a client");
     for _ in 0..200 {
-        let response = within(client.get(&server.url("/"))).await;
+        let response = within(client.get(server.url("/"))).await;
         assert_eq!(response.expect("answered").status(), status);
     }
     let count = count.load(Ordering::SeqCst);

@@ -186,7 +186,7 @@ async fn large_bodies_travel_in_both_directions() {
         let address = running.handle.local_addr();
         let client = Client::connect(protocol, address, &running.identity).await;
         let mut client = client.expect("a server");
-        let response = within(client.get(format!("/bytes/{LEN}"))).await;
+        let response = within(client.get(&format!("/bytes/{LEN}"))).await;
         let body = response.expect("an answer").into_body();
         assert_eq!(within(check_pattern(body)).await, LEN, "{protocol} down");
         let upload: BoxBody = StreamBody::new(pattern(LEN)).boxed_unsync();
