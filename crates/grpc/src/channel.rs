@@ -1,32 +1,30 @@
 //! The client's half: a channel to the servers of a service.
 
 mod addresses;
+mod backend;
 mod backoff;
 mod balancer;
 mod body;
 mod builder;
 mod call;
 mod response;
+mod shared;
 mod upload;
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
-use courser_base::Mutex;
-use courser_client::hooks::Destination;
-use courser_client::{Client, Error, Origin};
-use http::{HeaderValue, Request, Response, Uri};
-use tokio::sync::{Notify, Semaphore};
+use courser_client::Client;
+use http::{Request, Response};
 use tonic::Status;
 use tonic::body::Body;
 use tower_service::Service;
 
-use self::balancer::Balancer;
+pub use self::backend::Backend;
 pub use self::builder::ChannelBuilder;
+use self::shared::Shared;
 
 /// A connection to the servers of a gRPC service, for any client that tonic generates. Clones share it.
 ///
@@ -72,68 +70,7 @@ pub use self::builder::ChannelBuilder;
 #[derive(Clone)]
 pub struct Channel(Arc<Shared>);
 
-/// The state that all clones share.
-struct Shared {
-    client: Client,
-    targets: Vec<Target>,
-    settings: Settings,
-    balancer: Mutex<Balancer>,
-    /// Notifies calls that wait for a connection.
-    changed: Notify,
-    /// The calls that may be open at a time.
-    calls: Option<Arc<Semaphore>>,
-}
-
-/// A server by name.
-struct Target {
-    /// The server to resolve and connect to.
-    server: Origin,
-    /// The scheme and authority of its requests, to which its certificate belongs.
-    origin: Origin,
-    uri: Uri,
-}
-
-struct Settings {
-    timeout: Option<Duration>,
-    refresh: Duration,
-    waits_for_ready: bool,
-    user_agent: HeaderValue,
-}
-
-/// A server at one address.
-struct Server {
-    destination: Destination,
-    target: usize,
-    address: SocketAddr,
-    uri: Uri,
-}
-
-/// The state of one address of a channel.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub struct Backend {
-    /// The address of the server.
-    pub address: SocketAddr,
-    /// True if calls are sent to it.
-    pub is_ready: bool,
-    /// The attempts to connect to it that failed in a row.
-    pub failures: u32,
-}
-
 impl Channel {
-    /// Creates a channel with the default settings. It connects when it is first used.
-    ///
-    /// # Errors
-    /// Those of [`ChannelBuilder::build`].
-    pub fn from_uri(uri: impl AsRef<str>) -> Result<Self, Error> {
-        Self::builder(uri).build()
-    }
-
-    /// Returns a builder for a channel to the servers of `uri`: `https` or `http`, a host and a port.
-    pub fn builder(uri: impl AsRef<str>) -> ChannelBuilder {
-        ChannelBuilder::new(uri.as_ref())
-    }
-
     /// Waits until at least one server is connected. Calls do so themselves.
     ///
     /// # Errors

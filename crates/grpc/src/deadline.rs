@@ -3,8 +3,14 @@
 use std::time::{Duration, Instant};
 
 use courser_quic::runtime;
-use http::{HeaderMap, HeaderName, HeaderValue};
-use tonic::{Request, Status};
+#[cfg(any(feature = "client", feature = "server"))]
+use http::HeaderMap;
+use http::HeaderName;
+#[cfg(feature = "client")]
+use http::HeaderValue;
+use tonic::Request;
+#[cfg(any(feature = "client", feature = "server"))]
+use tonic::Status;
 
 /// The deadline of a call, in the extensions of each request that has one when it reaches a service behind
 /// [`ServerLayer`](crate::ServerLayer).
@@ -46,17 +52,20 @@ impl Deadline {
     }
 
     /// Returns the status of a call that has not ended at its deadline.
+    #[cfg(any(feature = "client", feature = "server"))]
     pub(crate) fn exceeded(timeout: Duration) -> Status {
         Status::deadline_exceeded(format!("the call did not end within {timeout:?}"))
     }
 }
 
 /// Returns the timeout in the fields of a request. A malformed value counts as none, as in tonic.
+#[cfg(any(feature = "client", feature = "server"))]
 pub(crate) fn timeout_of(headers: &HeaderMap) -> Option<Duration> {
     parse(headers.get(&NAME)?.as_bytes())
 }
 
 /// Sets the timeout in the fields of a request.
+#[cfg(feature = "client")]
 pub(crate) fn set_timeout(headers: &mut HeaderMap, timeout: Duration) {
     headers.insert(NAME, format(timeout));
 }
@@ -85,6 +94,7 @@ fn parse(value: &[u8]) -> Option<Duration> {
 
 /// Returns the timeout in the finest unit in which it has at most eight digits. Rounds up, because a server must not
 /// give up before its client does.
+#[cfg(feature = "client")]
 fn format(timeout: Duration) -> HeaderValue {
     let nanos = timeout.as_nanos();
     let fitting = UNITS.iter().find_map(|(size, unit)| {
@@ -98,8 +108,10 @@ fn format(timeout: Duration) -> HeaderValue {
 
 const NAME: HeaderName = HeaderName::from_static("grpc-timeout");
 const MAX_DIGITS: usize = 8;
+#[cfg(feature = "client")]
 const MAX_COUNT: u128 = 99_999_999;
 /// The units with their sizes in nanoseconds, finest first.
+#[cfg(feature = "client")]
 const UNITS: [(u128, char); 6] = [
     (1, 'n'),
     (1_000, 'u'),
@@ -109,5 +121,5 @@ const UNITS: [(u128, char); 6] = [
     (3_600_000_000_000, 'H'),
 ];
 
-#[cfg(test)]
+#[cfg(all(test, feature = "client"))]
 mod tests;

@@ -1,13 +1,14 @@
 //! The server's half: deadlines, addresses of clients, statuses of received errors.
 
 mod body;
+mod limit;
 
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use courser_quic::runtime::{Sleep, sleep_until};
+use courser_quic::runtime::sleep_until;
 use courser_server::Peer;
 use http::{HeaderMap, Request, Response, header};
 use pin_project_lite::pin_project;
@@ -16,6 +17,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 pub use self::body::{RequestBody, ResponseBody};
+use self::limit::Limit;
 use crate::deadline::{Deadline, timeout_of};
 
 /// Gives services of tonic what they have behind tonic's own server. Wrap the outermost service in it.
@@ -133,21 +135,6 @@ impl<S> ServerService<S> {
 fn is_grpc(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE);
     kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
-}
-
-/// The time limit of a call.
-#[derive(Debug)]
-struct Limit {
-    alarm: Sleep,
-    timeout: Duration,
-}
-
-impl Limit {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<tonic::Status> {
-        Pin::new(&mut self.alarm)
-            .poll(cx)
-            .map(|()| Deadline::exceeded(self.timeout))
-    }
 }
 
 pin_project! {

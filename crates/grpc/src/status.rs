@@ -2,10 +2,12 @@
 
 use std::error::Error as StdError;
 use std::io;
+#[cfg(feature = "client")]
 use std::sync::Arc;
 
 use courser_http3_tokio::{Code as H3Code, Error as H3Error};
 use courser_quic::{ConnectionError, VarInt};
+#[cfg(feature = "client")]
 use http::StatusCode;
 use tonic::{Code, Status};
 
@@ -111,6 +113,7 @@ pub(crate) fn code_of_http(status: StatusCode) -> Code {
 }
 
 /// Returns the status in an error or its sources, which a body of tonic may have returned.
+#[cfg(feature = "client")]
 pub(crate) fn status_in(error: &(dyn StdError + 'static)) -> Option<Status> {
     let mut causes = std::iter::successors(Some(error), |error| (*error).source());
     causes.find_map(|error| match error.downcast_ref::<H3Error>() {
@@ -120,6 +123,7 @@ pub(crate) fn status_in(error: &(dyn StdError + 'static)) -> Option<Status> {
 }
 
 /// Converts an error to a status, which keeps it as its source.
+#[cfg(feature = "client")]
 pub(crate) fn status_of<E>(error: E, otherwise: Code) -> Status
 where
     E: StdError + Send + Sync + 'static,
@@ -133,5 +137,5 @@ where
     status
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "client"))]
 mod tests;

@@ -11,8 +11,9 @@ use courser_client::hooks::{Destination, lookup};
 use courser_quic::runtime;
 use tonic::{Code, Status};
 
+use super::backend::Server;
 use super::balancer::{Pick, Work};
-use super::{Server, Shared};
+use super::shared::Shared;
 use crate::status::status_of;
 
 impl Shared {

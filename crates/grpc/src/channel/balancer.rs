@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 
 use tonic::Status;
 
+use super::backend::{Backend, Server};
 use super::backoff::pause;
-use super::{Backend, Server};
 
 /// The servers of a channel; see the [module](self).
 #[derive(Default)]

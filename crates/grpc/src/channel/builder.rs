@@ -12,8 +12,24 @@ use courser_quic::{Identity, TransportConfig};
 use http::{HeaderValue, Uri};
 use tokio::sync::{Notify, Semaphore};
 
+use super::Channel;
 use super::balancer::Balancer;
-use super::{Channel, Settings, Shared, Target};
+use super::shared::{Settings, Shared, Target};
+
+impl Channel {
+    /// Creates a channel with the default settings. It connects when it is first used.
+    ///
+    /// # Errors
+    /// Those of [`ChannelBuilder::build`].
+    pub fn from_uri(uri: impl AsRef<str>) -> Result<Self, Error> {
+        Self::builder(uri).build()
+    }
+
+    /// Returns a builder for a channel to the servers of `uri`: `https` or `http`, a host and a port.
+    pub fn builder(uri: impl AsRef<str>) -> ChannelBuilder {
+        ChannelBuilder::new(uri.as_ref())
+    }
+}
 
 /// Builds a [`Channel`]. Every setting has a default.
 ///

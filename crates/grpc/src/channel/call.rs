@@ -13,10 +13,11 @@ use tonic::body::Body;
 use tonic::{Code, Status};
 
 use super::addresses::random;
+use super::backend::Server;
 use super::body::ResponseBody;
 use super::response;
+use super::shared::Shared;
 use super::upload::upload;
-use super::{Server, Shared};
 use crate::deadline::{Deadline, set_timeout, timeout_of};
 use crate::status::status_of;
 

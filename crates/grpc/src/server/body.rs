@@ -11,7 +11,7 @@ use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use tonic::{Code, Status};
 
-use super::Limit;
+use super::limit::Limit;
 use crate::status::code_of;
 
 pin_project! {
