@@ -180,12 +180,12 @@ async fn idle_connection_finds_the_size_of_the_path() {
     let (client, server) = pair.connect().await;
     for connection in [&client, &server] {
         let mut size = connection.watch_datagram_size();
-        while size.seen() < Some(1400) {
+        // The interface has more, which nobody needs: the probes have 1452, 1464 and 1472 bytes.
+        while connection.stats().path.mtu < 1472 {
             within(5, size.changed()).await.expect("open");
         }
-        assert_eq!(connection.max_datagram_size(), size.seen());
-        // The interface has more, which nobody needs.
         assert_eq!(connection.stats().path.mtu, 1472);
+        assert!(connection.max_datagram_size() > Some(1400));
     }
     pair.finish().await;
 }
