@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
 
 use courser_http3_tokio::Protocol;
 use courser_quic::{Connection, EarlyData};
@@ -303,14 +304,28 @@ impl Outgoing<'_> {
         }
     }
 
+    /// Returns another connection than one that is silent. A server that is restarted refuses connections for a moment,
+    /// and its old ones are silent for longer, so it is asked again until the time limit of connecting.
+    async fn obtain_beside(&self, timing: &mut Timing) -> Option<(Established, bool)> {
+        let (began, mut pause) = (Instant::now(), FIRST_PAUSE);
+        loop {
+            match obtain(self.core, self.key, timing).await {
+                Ok(obtained) => return Some(obtained),
+                Err(error) if !error.is_retryable() => return None,
+                Err(_) if began.elapsed() >= self.core.settings.connect_timeout => return None,
+                Err(_) => tokio::time::sleep(pause).await,
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
     /// Sends the request on another connection, because the path of `first` is silent.
     async fn beside(&self, first: &Lane, replay: &Replay, mut timing: Timing) -> Option<Attempt> {
         first.facts.was_silent.store(true, Relaxed);
         if !replay.is_possible() {
             return None;
         }
-        let obtained = obtain(self.core, self.key, &mut timing).await;
-        let (established, is_reused) = obtained.ok()?;
+        let (established, is_reused) = self.obtain_beside(&mut timing).await?;
         let lane = Lane::of(&established, is_reused);
         // From here on the first attempt can no longer read the request body.
         let body = replay.restart()?;
@@ -373,7 +388,8 @@ async fn obtain(
             matches!(core.pool.dialing(key), Dialing::Together(_)).then_some(guard)
         }
     };
-    let established = connect(core, key, timing).await?;
+    // Boxed, because the state of a race is large, and most requests find a connection in the pool.
+    let established = Box::pin(connect(core, key, timing)).await?;
     core.pool.share(key, &established);
     drop(guard);
     Ok((established, false))
@@ -493,3 +509,7 @@ async fn send(
     response.extensions_mut().insert(timing.clone());
     Ok(response)
 }
+
+/// Pauses between attempts to connect beside a silent connection, which double.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);

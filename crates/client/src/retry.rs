@@ -23,7 +23,7 @@ use super::timing::Timing;
 ///
 /// A request is repeated after an error that is [retryable](Error::is_retryable), and after a response with one of
 /// the [statuses](Self::statuses), if its method is idempotent (RFC 9110 §9.2.2) and its body can be sent again: of
-/// a body that was sent, the client keeps at most 64 KiB. Otherwise the error or the response is returned.
+/// a body that was sent, the client keeps at most 1 MiB. Otherwise the error or the response is returned.
 ///
 /// ```
 /// # mod courser { pub use courser_quic::*; pub use courser_client::{self as client, Client}; }
