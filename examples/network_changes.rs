@@ -58,17 +58,21 @@ fn source_for(peer: SocketAddr) -> Option<IpAddr> {
     Some(socket.local_addr().ok()?.ip())
 }
 
+fn shown(source: Option<IpAddr>) -> String {
+    source.map_or("nowhere".to_owned(), |source| source.to_string())
+}
+
 /// Moves the connections of `endpoint` when the way to `peer` begins at another address.
 async fn follow_network(endpoint: &Endpoint, peer: SocketAddr) -> Result {
     let mut changes = changes()?;
     let mut source = source_for(peer);
-    println!("sending from {source:?}");
+    println!("sending from {}", shown(source));
     while changes.recv().await.is_some() {
         // Addresses and routes follow each other, and a new IPv6 address is checked for a second.
         tokio::time::sleep(Duration::from_millis(200)).await;
         let present = source_for(peer);
         if present.is_some() && present != source {
-            println!("sending from {present:?}");
+            println!("sending from {}", shown(present));
             endpoint.network_changed();
             source = present;
         }

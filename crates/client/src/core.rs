@@ -22,8 +22,8 @@ use super::early_data::Remembered;
 use super::endpoints::Endpoints;
 use super::error::{Error, ErrorKind};
 use super::family::Family;
-use super::link::Facts;
-use super::moves::Moves;
+use super::link::{Established, Facts};
+use super::move_permits::MovePermits;
 use super::origin::Origin;
 use super::pool::{Key, Limits, Pool};
 use super::proxy::{Proxies, Proxy};
@@ -153,7 +153,7 @@ pub(super) struct Core {
     pub(super) resolver: Arc<dyn Resolve>,
     pub(super) pool: Arc<Pool>,
     pub(super) quic: Endpoints,
-    pub(super) moves: Moves,
+    pub(super) moves: MovePermits,
     pub(super) budgets: Budgets,
     /// The remembered settings of servers, or `None` if early data is off.
     pub(super) early_data: Option<Remembered>,
@@ -188,7 +188,7 @@ impl Core {
             early_data: (settings.early_data && settings.version.may_use_quic())
                 .then(Remembered::default),
             quic: Endpoints::new(settings.greases_quic_bit),
-            moves: Moves::default(),
+            moves: MovePermits::default(),
             budgets: Budgets::default(),
             settings,
             tls,
@@ -356,6 +356,14 @@ impl Core {
             self.has_unsaved_alternatives.store(true, Ordering::Relaxed);
         }
         change
+    }
+
+    /// Adds a QUIC connection to the pool beside one over TCP, unless the server has withdrawn its announcement
+    /// meanwhile.
+    pub(super) fn share_quic(&self, key: &Key, established: &Established) {
+        if !established.facts.is_announced || self.announces_http3(&key.origin) {
+            self.pool.share(key, established);
+        }
     }
 
     /// Returns true if requests of `key` may move to QUIC in the background.

@@ -10,7 +10,6 @@ use http::{Method, StatusCode, Uri};
 
 use super::header_limits::{MAX_HEADER_SIZE, MAX_HEADERS};
 use super::pinned;
-use super::proxy::Via;
 use super::timing::Timing;
 
 /// The type of source errors and of body errors.
@@ -146,7 +145,7 @@ impl Error {
     }
 
     /// Adds the proxy on the way to which the connection failed.
-    pub(super) fn through(mut self, proxy: &Via) -> Self {
+    pub(super) fn through(mut self, proxy: &dyn fmt::Display) -> Self {
         self.0.text = format!("the proxy {proxy} is not reachable: {}", self.0.text);
         self
     }

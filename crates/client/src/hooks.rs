@@ -11,11 +11,11 @@ use super::Client;
 use super::body::Body;
 use super::core::Core;
 use super::error::{Error, ErrorKind};
-use super::exchange::{obtain, send, take};
 use super::origin::Origin;
 use super::pool::Key;
 use super::request_body::RequestBody as Content;
 use super::request_head::header_for;
+use super::sending::{obtain, send, take};
 use super::timing::Timing;
 
 pub use super::request_body::{Replay, RequestBody};

@@ -14,27 +14,16 @@ use std::time::{Duration, Instant};
 
 use courser_http3_tokio as h3;
 use courser_quic::{Connection, ConnectionError, TransportErrorCode};
-use tokio::sync::Semaphore;
 
 use super::connect::{Move, connect_over_quic, local_address_for};
 use super::core::Core;
-use super::link::{Established, Facts};
+use super::link::Facts;
 use super::origin::Origin;
 use super::pool::{Key, MoveTimes};
 
-/// The moves of a client that are in progress.
-#[derive(Debug)]
-pub(super) struct Moves(Arc<Semaphore>);
-
-impl Default for Moves {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(MAX_MOVES)))
-    }
-}
-
 /// Begins a move of requests to `key`, in a task of its own.
 pub(super) fn begin(core: &Arc<Core>, key: &Key) {
-    let Ok(permit) = core.moves.0.clone().try_acquire_owned() else {
+    let Some(permit) = core.moves.take() else {
         let now = Instant::now();
         let later = Some(now + CROWDED);
         core.pool
@@ -57,21 +46,13 @@ async fn run(core: &Arc<Core>, key: &Key) -> (Option<Instant>, bool) {
     let moved = tokio::time::timeout(LIMIT, connect_over_quic(core, key)).await;
     match moved {
         Ok(Move::Connected(established)) => {
-            share(core, key, &established);
+            core.share_quic(key, &established);
             (Some(Instant::now() + AFTER_MOVE), false)
         }
         Ok(Move::Avoided(until)) => (Some(until), true),
         Ok(Move::Unannounced) => (None, false),
         Ok(Move::Failed) | Err(_) => (Some(Instant::now() + AFTER_FAILURE), true),
     }
-}
-
-/// Adds a QUIC connection to the pool, unless the server has withdrawn the announcement meanwhile.
-pub(super) fn share(core: &Core, key: &Key, established: &Established) {
-    if established.facts.is_announced && !core.announces_http3(&key.origin) {
-        return;
-    }
-    core.pool.share(key, established);
 }
 
 /// Records that a moved connection has ended with an error or, if `is_broken`, that the server has violated a rule
@@ -114,9 +95,6 @@ fn is_fault(reason: &ConnectionError) -> bool {
     }
 }
 
-/// Largest number of moves to all origins at a time (limit K530): each has a socket's share and a handshake. A
-/// move beyond that waits for a later request.
-const MAX_MOVES: usize = 16;
 const CROWDED: Duration = Duration::from_secs(1);
 /// Time limit of a move, with its name lookups. Its handshake has a shorter one.
 const LIMIT: Duration = Duration::from_secs(30);

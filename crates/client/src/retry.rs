@@ -3,27 +3,21 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use courser_base::Mutex;
-use http::request::Parts;
 use http::{HeaderMap, Method, Response, StatusCode, header};
-use http_body_util::BodyExt as _;
 
 use super::body::Body;
-use super::core::Core;
 use super::error::Error;
-use super::exchange;
 use super::origin::Origin;
-use super::request_body::RequestBody;
-use super::timing::Timing;
 
 /// The rules by which a client repeats requests after failures that may pass. Without one, it only repeats requests
 /// that were certainly not processed, and at once ([`ClientBuilder::retries`](super::ClientBuilder::retries)).
 ///
 /// A request is repeated after an error that is [retryable](Error::is_retryable), and after a response with one of
 /// the [statuses](Self::statuses), if its method is idempotent (RFC 9110 §9.2.2) and its body can be sent again: of
-/// a body that was sent, the client keeps at most 64 KiB. Otherwise the error or the response is returned.
+/// a body that was sent, the client keeps at most 1 MiB. Otherwise the error or the response is returned.
 ///
 /// ```
 /// # mod courser { pub use courser_quic::*; pub use courser_client::{self as client, Client}; }
@@ -133,7 +127,7 @@ impl RetryPolicy {
     }
 
     /// Returns how long to wait before a retry, or `None` to return the outcome.
-    fn wait_after(
+    pub(super) fn wait_after(
         &self,
         outcome: &Result<Response<Body>, Error>,
         method: &Method,
@@ -180,47 +174,6 @@ fn retry_after(now: SystemTime, headers: &HeaderMap) -> Option<Duration> {
     Some(date.duration_since(now).unwrap_or_default())
 }
 
-/// Sends a request, and repeats it by a policy.
-pub(super) async fn exchange(
-    core: &Arc<Core>,
-    policy: RetryPolicy,
-    parts: &mut Parts,
-    mut body: RequestBody,
-) -> Result<Response<Body>, Error> {
-    let origin = Origin::of(&parts.uri)?;
-    let began = Instant::now();
-    let replay = body.handle();
-    core.budgets.on_request(&origin, policy.budget);
-    for repeats in 0.. {
-        let timing = Timing::repeated(began, repeats);
-        let outcome = exchange::once(core, parts, body, timing).await;
-        let outcome = outcome.map_err(|error| error.of_request(&parts.method, &parts.uri));
-        let Some(wait) = policy.wait_after(&outcome, &parts.method, repeats) else {
-            return outcome;
-        };
-        let limit = core.settings.total_timeout;
-        let is_too_late = limit.is_some_and(|limit| began.elapsed() + wait >= limit);
-        if is_too_late || !replay.is_possible() || !core.budgets.take(&origin) {
-            return outcome;
-        }
-        let Some(again) = replay.restart() else {
-            return outcome;
-        };
-        body = again;
-        if let Ok(response) = outcome {
-            finish(response).await;
-        }
-        tokio::time::sleep(wait).await;
-    }
-    unreachable!("the loop ends with the last retry")
-}
-
-/// Reads the rest of a response that is not returned, if it is short, so that its connection can be used again.
-async fn finish(response: Response<Body>) {
-    let body = http_body_util::Limited::new(response.into_body(), MAX_DRAINED);
-    let _ = tokio::time::timeout(DRAIN_TIME, body.collect()).await;
-}
-
 /// The retries that each origin has left.
 #[derive(Debug, Default)]
 pub(super) struct Budgets(Mutex<HashMap<Origin, Budget>>);
@@ -231,24 +184,28 @@ struct Budget(u32);
 
 impl Budgets {
     /// Adds a part of a retry for a request.
-    fn on_request(&self, origin: &Origin, percent: u32) {
+    pub(super) fn on_request(&self, origin: &Origin, policy: &RetryPolicy) {
+        self.add(origin, policy.budget);
+    }
+
+    fn add(&self, origin: &Origin, percent: u32) {
         let mut budgets = self.0.lock();
         if let Some(budget) = budgets.get_mut(origin) {
-            budget.0 = (budget.0 + percent * 10).min(MOST);
+            budget.0 = (budget.0 + percent * 10).min(MOST * ONE);
             return;
         }
         if budgets.len() >= MAX_ORIGINS {
             // Those that are full begin the same way again.
-            budgets.retain(|_, budget| budget.0 < MOST);
+            budgets.retain(|_, budget| budget.0 < MOST * ONE);
             if budgets.len() >= MAX_ORIGINS {
                 budgets.clear();
             }
         }
-        budgets.insert(origin.clone(), Budget(MOST));
+        budgets.insert(origin.clone(), Budget(MOST * ONE));
     }
 
     /// Takes a retry. Returns false if none is left.
-    fn take(&self, origin: &Origin) -> bool {
+    pub(super) fn take(&self, origin: &Origin) -> bool {
         let mut budgets = self.0.lock();
         let Some(budget) = budgets.get_mut(origin) else {
             return false;
@@ -264,13 +221,10 @@ impl Budgets {
 }
 
 const ONE: u32 = 1000;
-/// Largest budget: enough for the failures of a restart, and few beside the load of a busy client.
-const MOST: u32 = 10 * ONE;
+/// Largest number of retries in store (limit K533): enough for the failures of a restart, and few beside the load of a busy client.
+const MOST: u32 = 10;
 /// Largest number of origins with budgets (limit K532), about 100 bytes each.
 const MAX_ORIGINS: usize = 1024;
-/// Largest content of a response that is read to its end before a retry. Error pages are shorter.
-const MAX_DRAINED: usize = 64 << 10;
-const DRAIN_TIME: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
 mod tests;

@@ -9,7 +9,6 @@ use tokio::task::JoinSet;
 use super::super::core::Core;
 use super::super::error::Error;
 use super::super::link::Established;
-use super::super::moves;
 use super::super::pool::Key;
 
 /// The index of an attempt with its result.
@@ -34,7 +33,7 @@ pub(super) async fn await_quic(
     match tokio::time::timeout(PATIENCE, any).await {
         Ok(Some(established)) => {
             core.udp_memory().on_worked(local, &key.origin);
-            moves::share(&core, &key, &established);
+            core.share_quic(&key, &established);
         }
         Ok(None) | Err(_) => {
             let (mut memory, now) = (core.udp_memory(), Instant::now());

@@ -1,5 +1,6 @@
 use http::HeaderValue;
 
+use super::super::timing::Timing;
 use super::*;
 
 fn response(status: u16, retry_after: Option<&'static str>) -> Result<Response<Body>, Error> {
@@ -80,7 +81,7 @@ fn retries_of_a_failing_server_are_a_fixed_share_of_its_requests() {
     let origin = Origin::https("a.test", 443);
     let mut retries = 0;
     for _ in 0..1000 {
-        budgets.on_request(&origin, 20);
+        budgets.add(&origin, 20);
         while budgets.take(&origin) {
             retries += 1;
         }
@@ -88,7 +89,7 @@ fn retries_of_a_failing_server_are_a_fixed_share_of_its_requests() {
     assert!((200..=210).contains(&retries), "{retries}");
     let other = Origin::https("b.test", 443);
     assert!(!budgets.take(&other), "no request was sent there");
-    budgets.on_request(&other, 20);
+    budgets.add(&other, 20);
     assert!(budgets.take(&other), "origins have budgets of their own");
 }
 
@@ -98,7 +99,7 @@ fn budgets_of_a_bounded_number_of_origins_are_kept() {
     let budgets = Budgets::default();
     for port in 1..10_000 {
         let origin = Origin::https("a.test", port);
-        budgets.on_request(&origin, 20);
+        budgets.add(&origin, 20);
         assert!(budgets.take(&origin), "{port}");
         assert!(budgets.0.lock().len() <= MAX_ORIGINS);
     }

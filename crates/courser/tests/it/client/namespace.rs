@@ -270,3 +270,37 @@ async fn moved_requests_return_to_the_open_connection_when_udp_is_blocked() {
     use_http3(&client, &server).await;
     assert_eq!(server.connections.counts().1, 1);
 }
+
+/// A server that is restarted refuses connections for a moment. A request on its old connection, which nobody
+/// answers any more, asks for another one until then, and does not wait for the idle timeout.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn request_at_the_time_of_a_restart_is_answered_soon_after() {
+    if !is_inside("request_at_the_time_of_a_restart_is_answered_soon_after") {
+        return;
+    }
+    let server = Server::start(Protocols::Both, echo()).await;
+    let client = client(&server, HttpVersion::Http3);
+    use_http3(&client, &server).await;
+    let port = server.address.port();
+    filter(&server, "reject with icmp type port-unreachable");
+    for rule in [
+        format!("tcp dport {port} reject with tcp reset"),
+        // The farewell of the old server, which one that crashes would not send.
+        format!("udp sport {port} drop"),
+    ] {
+        run("nft", &format!("add rule inet test input {rule}"));
+    }
+    let (cloned, url) = (client.clone(), server.url("/"));
+    let request = crate::common::spawn(async move { cloned.get(&url).await });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    server.restart(Protocols::Both).await;
+    let began = std::time::Instant::now();
+    remove_filter();
+    let response = within(request).await.expect("no panic").expect("answered");
+    assert_eq!(timing(&response).retries, 1);
+    assert!(
+        began.elapsed() < Duration::from_secs(15),
+        "{:?}",
+        began.elapsed()
+    );
+}
