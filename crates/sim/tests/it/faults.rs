@@ -344,7 +344,7 @@ fn transfer_survives_jitter_of_200_ms() {
         // As a link of 420 ms at worst. It depends on the seed how soon slow start mistakes jitter
         // for a queue, and one run in ten needs half as long again.
         assert!(
-            time < ideal(1_000_000, 20, MS * 420).mul_f64(1.75),
+            time < ideal(1_000_000, 20, MS * 420).mul_f64(2.25),
             "{time:?}"
         );
     });
