@@ -19,6 +19,10 @@ struct FromQuinn;
 struct FromHyper;
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/src/from-reqwest.md")]
+struct FromReqwest;
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/src/from-nginx.md")]
 struct FromNginx;
 
