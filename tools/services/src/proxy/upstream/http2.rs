@@ -18,7 +18,7 @@ use h2::client::{Builder, SendRequest};
 use http::header::{
     CONNECTION, CONTENT_LENGTH, HeaderName, PROXY_AUTHENTICATE, TE, TRANSFER_ENCODING, UPGRADE,
 };
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -554,6 +554,13 @@ async fn drive<C: Dial>(
     }
 }
 
+/// Returns true if the content of a request is messages of gRPC, with any encoding.
+fn is_grpc(headers: &HeaderMap) -> bool {
+    let media_type = headers.get(http::header::CONTENT_TYPE);
+    let rest = media_type.and_then(|it| it.as_bytes().strip_prefix(b"application/grpc"));
+    rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';')))
+}
+
 /// Sends a request on a stream and waits for its response, while the content of the request is sent.
 async fn exchange(
     mut sender: SendRequest<Bytes>,
@@ -562,8 +569,15 @@ async fn exchange(
     interim: Option<&InterimSender>,
 ) -> Result<Response<h2::RecvStream>, Unanswered> {
     let is_empty = upload.is_empty();
-    let sent = sender.send_request(request, is_empty);
-    let (mut response, stream) = sent.map_err(Unanswered::Stream)?;
+    // A client of gRPC ends its messages in a DATA frame, and there are servers that wait for that.
+    let ends_in_data = is_empty && is_grpc(request.headers());
+    let sent = sender.send_request(request, is_empty && !ends_in_data);
+    let (mut response, mut stream) = sent.map_err(Unanswered::Stream)?;
+    if ends_in_data {
+        stream
+            .send_data(Bytes::new(), true)
+            .map_err(Unanswered::Stream)?;
+    }
     upload.begin(stream);
     std::future::poll_fn(|cx| {
         while let Poll::Ready(Some(Ok(arrived))) = response.poll_informational(cx) {

@@ -210,6 +210,46 @@ async fn limited(mut peer: Peer, limit: usize, refused: Arc<AtomicUsize>) {
     }
 }
 
+/// grpc-go waits for it: a stream of no messages has no end otherwise.
+#[tokio::test]
+async fn messages_of_grpc_end_in_a_data_frame() {
+    let server = server(|mut peer: Peer| async move {
+        peer.settings(100).await;
+        let mut kinds = Vec::new();
+        while let Some(frame) = peer.frames.recv().await {
+            if frame.stream == 0 {
+                continue;
+            }
+            kinds.push(frame.kind);
+            if frame.flags & END_STREAM != 0 {
+                peer.respond(frame.stream).await;
+                let expected = match frame.stream {
+                    1 => &[HEADERS, DATA][..],
+                    _ => &[HEADERS],
+                };
+                assert_eq!(std::mem::take(&mut kinds), expected);
+            }
+        }
+    });
+    let pool = pool(server.await, 1);
+    for media_type in [
+        "application/grpc+proto",
+        "application/grpc-web",
+        "text/plain",
+    ] {
+        let request = Request::post("http://a.test/").header("content-type", media_type);
+        let request = request.body(Body::empty()).expect("a request");
+        let permit = pool
+            .admission
+            .admit(None)
+            .await
+            .unwrap_or_else(|_| panic!("admitted"));
+        let mut facts = UpstreamFacts::default();
+        let sent = within(pool.send(request, permit, None, &mut facts)).await;
+        assert!(sent.is_ok(), "{media_type}");
+    }
+}
+
 /// RFC 9113 §5.1.2.
 #[tokio::test]
 async fn further_connections_are_opened_up_to_the_maximum_when_streams_run_out() {
