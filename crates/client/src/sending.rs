@@ -1,5 +1,6 @@
 //! One request with its response: obtains a connection, sends, and repeats requests at once that were not processed.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -227,17 +228,18 @@ impl Outgoing<'_> {
         timing: &mut Timing,
     ) -> (Attempt, Lane) {
         let (began, retries) = (timing.began, timing.retries);
-        let attempt = self.attempt(&lane, established, body, timing);
-        let mut attempt = match lane
-            .quic
-            .as_ref()
-            .filter(|_| self.may_be_duplicated(retries))
-        {
-            Some(quic) => {
-                let second = || self.beside(&lane, replay, Timing::of_retry(began, retries + 1));
-                first_answer(|| quic.is_path_silent(), attempt, second).await
+        let mut attempt = {
+            // Pinned here, because its state is large and would be copied as an argument.
+            let first = pin!(self.attempt(&lane, established, body, timing));
+            let quic = lane.quic.as_ref();
+            match quic.filter(|_| self.may_be_duplicated(retries)) {
+                Some(quic) => {
+                    let of_retry = || Timing::of_retry(began, retries + 1);
+                    let second = || self.beside(&lane, replay, of_retry());
+                    first_answer(|| quic.is_path_silent(), first, second).await
+                }
+                None => first.await,
             }
-            None => attempt.await,
         };
         let lane = match attempt.beside.take() {
             Some(beside) => {
