@@ -76,14 +76,15 @@ impl File {
     }
 
     fn read(&self) -> &Syntax {
-        self.syntax
-            .get_or_init(|| match syn::parse_file(&self.text) {
+        self.syntax.get_or_init(
+            || match syn::parse_file(&without_placeholders(&self.text)) {
                 Ok(file) => Syntax { file, error: None },
                 Err(error) => Syntax {
                     file: syn::parse_quote!(),
                     error: Some(format!("{}: {error}", self.path)),
                 },
-            })
+            },
+        )
     }
 
     /// Returns true for a source below the `src` of the crate in `folder` that is not a test.
@@ -115,6 +116,11 @@ impl File {
                 .split('/')
                 .any(|part| matches!(part, "tests" | "tests.rs" | "benches" | "examples" | "doc"))
     }
+}
+
+/// Returns the text of a source, in which the placeholders of a template are names.
+fn without_placeholders(text: &str) -> String {
+    text.replace("{{crate_name}}", "crate_name")
 }
 
 /// The folders that hold crates: `crates/` those that are published, `tools/` the binary and what only it
