@@ -64,6 +64,7 @@ mod redirect_policy;
 mod request_body;
 mod request_builder;
 mod request_head;
+mod request_timeout;
 mod resolve;
 mod response;
 mod second_lane;
@@ -126,7 +127,8 @@ pub use self::proxy::Proxy;
 pub use self::race::Transport;
 pub use self::redirect::Redirect;
 pub use self::redirect_policy::{RedirectAction, RedirectAttempt, RedirectPolicy};
-pub use self::request_builder::{RequestBuilder, RequestTimeout};
+pub use self::request_builder::RequestBuilder;
+pub use self::request_timeout::RequestTimeout;
 #[cfg(feature = "dns")]
 pub use self::resolve::DnsResolver;
 pub use self::resolve::{Resolve, Resolving, ServiceRecord, SystemResolver};

@@ -13,6 +13,7 @@ use super::Client;
 use super::body::Body;
 use super::error::{Error, ErrorKind};
 use super::multipart::Form;
+use super::request_timeout::RequestTimeout;
 use super::response::Response;
 use super::url::{self, IntoUrl};
 
@@ -43,10 +44,6 @@ pub struct RequestBuilder {
     /// The credentials of the URL, for a request without an Authorization field.
     credentials: Option<HeaderValue>,
 }
-
-/// The time limit of one request, in the extensions of the request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct RequestTimeout(pub Duration);
 
 impl Client {
     /// Begins a GET request.
