@@ -175,6 +175,14 @@ impl DeliveryRate {
         self.idle.get_or_insert((now, pause));
     }
 
+    /// Records that a probe is about to be sent, although there is no data: until it is delivered, samples may be lower
+    /// than the rate of the path. `bytes_in_flight` includes it.
+    pub fn on_lone_probe(&mut self, bytes_in_flight: u64) {
+        // One less, so that it ends with the acknowledgement of the probe.
+        let last = self.delivered + bytes_in_flight.saturating_sub(1);
+        self.app_limited_until = last.max(1);
+    }
+
     /// Returns the snapshot number for a packet that is not in flight.
     pub fn newest(&self) -> u32 {
         self.first.wrapping_add(self.snapshots.len() as u32)

@@ -226,7 +226,12 @@ impl Sockets {
     pub(crate) fn receive_overflow(&self) -> Option<u64> {
         let earlier = self.list.iter().rev().skip(1);
         let earlier = earlier.filter_map(|(_, socket)| socket.receive_overflow());
-        let newest = self.newest().receive_overflow()?;
+        let newest = match self.newest().receive_overflow() {
+            Some(newest) => newest,
+            // All sockets are closed, and what they counted is known.
+            None if self.closed_overflow > 0 => 0,
+            None => return None,
+        };
         Some(newest + earlier.sum::<u64>() + self.closed_overflow)
     }
 

@@ -135,3 +135,17 @@ fn a_short_pause_of_the_writer_is_not_app_limited() {
     path.on_sent(at(900), 0);
     assert!(!path.is_app_limited());
 }
+
+#[test]
+fn sample_of_a_lone_probe_is_app_limited_and_the_next_is_not() {
+    let mut path = DeliveryRate::new();
+    for (sent, is_app_limited) in [(0, true), (100, false)] {
+        if is_app_limited {
+            path.on_lone_probe(1400);
+        }
+        let id = path.on_sent(at(sent), 0);
+        path.on_acked(1400, id, at(sent), 1400);
+        let sample = path.sample(at(sent + 40), RTT).expect("delivered");
+        assert_eq!(sample.is_app_limited, is_app_limited);
+    }
+}

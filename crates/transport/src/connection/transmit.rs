@@ -257,7 +257,7 @@ impl Connection {
         if !self.has_frames_to_send() {
             // A single probe says nothing about the rate of the path. BBR would take it for all that the path
             // can carry, and leave startup.
-            self.packets.recovery.on_app_limited(now);
+            self.packets.recovery.on_lone_size_probe(size);
         }
         let probe = self.packets.recovery.begin_size_probe(size);
         let order = Order::one_rtt(now, Content::MtuProbe(probe, size));

@@ -245,6 +245,13 @@ impl LossRecovery {
             path.delivery.on_app_limited(now, pause);
         }
     }
+
+    /// Records that a probe of the path MTU is about to be sent, and nothing else.
+    pub(crate) fn on_lone_size_probe(&mut self, size: u16) {
+        let path = self.paths.active_mut();
+        let in_flight = path.bytes_in_flight + u64::from(size);
+        path.delivery.on_lone_probe(in_flight);
+    }
 }
 
 /// The last number at which a batch may begin, so that it ends below the maximum even with skipped numbers.
