@@ -506,7 +506,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ),
     // Without losses the window is large enough for 100 Mbit/s.
     case(
-        "BBR, stream window of 1.2 BDP, 3 % random loss",
+        "BBR, stream window of 1.1 BDP, 3 % random loss",
         Side::Client,
         Cause::HeadOfLine,
         |seed| {
@@ -516,8 +516,8 @@ pub const SCENARIOS: &[Scenario] = &[
                 Algorithm::Bbr,
             )
             .server(|config| {
-                config.stream_receive_window = 600_000;
-                config.stream_receive_window_max = 600_000;
+                config.stream_receive_window = 550_000;
+                config.stream_receive_window_max = 550_000;
             })
             .run(up(8000 * KB), Serve::new())
         },
