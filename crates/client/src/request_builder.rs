@@ -223,7 +223,7 @@ impl RequestBuilder {
         })
     }
 
-    /// Sets the content to a form (application/x-www-form-urlencoded), with the pairs of [`query`](Self::query), and
+    /// Sets the content to a form (application/x-www-form-urlencoded), with the pairs of `query`, and
     /// the `content-type` field unless the request has one.
     #[cfg(feature = "form")]
     pub fn form<T: serde::Serialize + ?Sized>(self, parameters: &T) -> Self {

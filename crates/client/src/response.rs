@@ -20,7 +20,7 @@ use super::timing::Timing;
 /// A response: its header section has arrived, its content arrives as it is read.
 ///
 /// It dereferences to [`http::Response`], for `status()`, `headers()`, `version()` and `extensions()`, and converts from
-/// and into it. [`bytes`](Self::bytes), [`text`](Self::text) and [`json`](Self::json) read the whole content up to a
+/// and into it. [`bytes`](Self::bytes), [`text`](Self::text) and `json` read the whole content up to a
 /// [limit](Self::limit); [`chunk`](Self::chunk) and [`bytes_stream`](Self::bytes_stream) read it in pieces.
 ///
 /// ```no_run
@@ -114,7 +114,7 @@ impl Response {
         })
     }
 
-    /// Sets the largest number of bytes that [`bytes`](Self::bytes), [`text`](Self::text) and [`json`](Self::json)
+    /// Sets the largest number of bytes that [`bytes`](Self::bytes), [`text`](Self::text) and `json`
     /// read, after decompression. Default 64 MiB, or that of the
     /// [client](super::ClientBuilder::content_limit).
     #[must_use]

@@ -11,7 +11,7 @@ use super::family::{Distribution, Family, Value};
 /// The counters of the requests of all servers that report to the same metrics.
 ///
 /// A request finds its counters by index, without a hash or a lock. No label has a value that a client can choose
-/// freely: methods without a place in [`METHODS`] are counted as `other`.
+/// freely: methods without a place in `METHODS` are counted as `other`.
 #[derive(Debug)]
 pub struct HttpCounts([OfProtocol; PROTOCOLS.len()]);
 
@@ -58,7 +58,7 @@ struct OfProtocol {
     incomplete: AtomicU64,
 }
 
-/// Returns the index of a method in [`METHODS`].
+/// Returns the index of a method in `METHODS`.
 #[inline]
 pub fn method_index(method: &Method) -> usize {
     match *method {
