@@ -1,6 +1,6 @@
 //! Clients of a server that is killed and restarted.
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::time::{Duration, Instant};
 
 use courser::rustls::pki_types::CertificateDer;
@@ -15,10 +15,15 @@ use super::serving::Serving;
 use super::within;
 use crate::common::{Folder, certificate};
 
-/// Returns a port that was free: the server has to restart on the same one.
+/// Returns a port that was free for both transports: the server has to restart on the same one.
 fn address() -> SocketAddr {
-    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
-    socket.local_addr().expect("bound")
+    loop {
+        let tcp = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = tcp.local_addr().expect("bound");
+        if UdpSocket::bind(address).is_ok() {
+            return address;
+        }
+    }
 }
 
 /// Connects a client and completes a request.
