@@ -42,7 +42,7 @@ use crate::deadline::{Deadline, timeout_of};
 /// #     type Error = std::convert::Infallible;
 /// #     type Future = BoxFuture<Self::Response, Self::Error>;
 /// #     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> { Poll::Ready(Ok(())) }
-/// #     fn call(&mut self, _: http::Request<B>) -> Self::Future { unimplemented!() }
+/// #     fn call(&mut self, _: http::Request<B>) -> Self::Future { Box::pin(std::future::ready(Ok(http::Response::default()))) }
 /// # }
 /// use courser::grpc::ServerLayer;
 /// use tower_layer::Layer;
