@@ -207,7 +207,8 @@ impl Client {
         });
         // For the error of the deadline.
         let asked = deadline.map(|_| (request.method().clone(), request.uri().clone()));
-        let following = follow::follow(&self.0, request);
+        // Boxed, because its state is several kilobytes long, and callers move the future of this method.
+        let following = Box::pin(follow::follow(&self.0, request));
         let mut response = match deadline.zip(asked) {
             None => following.await?,
             Some(((limit, deadline), (method, url))) => {

@@ -262,14 +262,15 @@ impl Outgoing<'_> {
         let (core, facts) = (self.core, &*lane.facts);
         facts.add_to(timing, lane.is_reused);
         timing.request_started = Some(timing.elapsed());
-        let sent = async {
+        // Pinned here, because each await of it below would reserve its size again.
+        let sent = pin!(async {
             let mut head = request_head::header_for(self.parts, &body, self.origin, facts)?;
             if let Some(above) = self.expects_above {
                 expectation::add(&mut head.headers, head.version, &body, above);
             }
             let request = Request::from_parts(head, body);
             send(core, self.key, established, request, timing).await
-        };
+        });
         // Requests with unsafe methods wait for the handshake.
         let (sent, is_silent) = match &lane.early {
             Some(quic) => match unless_silent(quic, core.settings.attempt_delay, sent).await {

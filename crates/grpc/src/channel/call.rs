@@ -1,5 +1,6 @@
 //! One call: its deadline, its attempts, and the check of its response.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -40,11 +41,12 @@ where
         parts.headers.insert(header::USER_AGENT, name);
     }
     let (upload, body) = upload(body);
-    let answer = async {
+    // Pinned here, because each await of it below would reserve its size again.
+    let answer = pin!(async {
         let permit = shared.permit().await;
         let response = shared.answer(parts, RequestBody::new(body)).await?;
         Ok::<_, Status>((response, permit))
-    };
+    });
     let (response, permit) = match limit {
         None => answer.await?,
         Some((deadline, timeout)) => runtime::timeout(deadline.remaining(), answer)
