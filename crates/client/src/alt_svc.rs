@@ -32,12 +32,51 @@ pub(super) enum Change {
 #[derive(Debug, Default)]
 pub(super) struct AltSvcCache {
     origins: HashMap<Origin, Vec<Alternative>>,
+    latest: Option<Latest>,
+}
+
+/// The latest announcement. Servers repeat theirs in every response, so it is parsed at most once a second.
+#[derive(Debug)]
+struct Latest {
+    origin: Origin,
+    value: String,
+    at: SystemTime,
+}
+
+impl Latest {
+    fn is_repeated(&self, now: SystemTime, origin: &Origin, value: &str) -> bool {
+        let age = now.duration_since(self.at);
+        age.is_ok_and(|age| age < PARSE_INTERVAL) && self.value == value && self.origin == *origin
+    }
 }
 
 impl AltSvcCache {
     /// Processes the values of the `alt-svc` fields of a response, or of an ALTSVC frame, which replace all
     /// previous ones. Malformed values change nothing.
     pub(super) fn on_announced<'a>(
+        &mut self,
+        now: SystemTime,
+        origin: &Origin,
+        mut values: impl Iterator<Item = &'a str>,
+    ) -> Change {
+        let (Some(first), second) = (values.next(), values.next()) else {
+            return Change::Nothing;
+        };
+        let latest = self.latest.as_ref();
+        if second.is_none() && latest.is_some_and(|it| it.is_repeated(now, origin, first)) {
+            return Change::Renewed;
+        }
+        let change = self.on_changed(now, origin, [first].into_iter().chain(second).chain(values));
+        let is_latest = second.is_none() && matches!(change, Change::Renewed | Change::Announced);
+        self.latest = is_latest.then(|| Latest {
+            origin: origin.clone(),
+            value: first.to_owned(),
+            at: now,
+        });
+        change
+    }
+
+    fn on_changed<'a>(
         &mut self,
         now: SystemTime,
         origin: &Origin,
@@ -106,12 +145,14 @@ impl AltSvcCache {
 
     /// Removes the alternatives of an origin after one of them responded with status 421 (RFC 7838 §6).
     pub(super) fn forget(&mut self, origin: &Origin) {
+        self.latest = None;
         self.origins.remove(origin);
     }
 
     /// Removes the alternatives that do not persist, because other ones may be close or reachable in another
     /// network (RFC 7838 §2.2).
     pub(super) fn on_network_changed(&mut self) {
+        self.latest = None;
         self.origins.retain(|_, known| {
             known.retain(|alternative| alternative.persists);
             !known.is_empty()
@@ -194,6 +235,8 @@ fn unusable(path: &Path, verb: &str, error: &std::io::Error) -> Error {
 
 /// Largest number of origins, about 100 bytes each: more than a person visits.
 const MAX_ORIGINS: usize = 1024;
+/// A lifetime is a day and more, so one that ends a second early is as good.
+const PARSE_INTERVAL: Duration = Duration::from_secs(1);
 /// Largest number of alternatives per origin. Real origins announce one or two.
 const MAX_ALTERNATIVES: usize = 4;
 /// Longest lifetime of an alternative; browsers limit it similarly.

@@ -1,11 +1,12 @@
-//! The same requests with `courser::Client` and with reqwest, for a comparison of what they cost.
+//! The same requests with `courser::Client`, with reqwest and with hyper, for a comparison of what they cost.
 //!
 //! ```text
 //! beside_reqwest serve CERT              serves, writes its certificate, and prints its URL
 //! beside_reqwest CLIENT ROW N URL CERT   sends N requests, and prints the CPU time of each
 //! ```
 //!
-//! CLIENT is `courser`, `courser-send` (with requests of the http crate) or `reqwest`; all use HTTP/2. ROW is `small`
+//! CLIENT is `courser`, `courser-send` (with requests of the http crate), `reqwest` or `hyper` (the pooled client of
+//! hyper-util with hyper-rustls); all use HTTP/2. ROW is `small`
 //! (GET of 11 bytes, one after the other), `large` (1 MB each) or `many` (small ones, 100 at a time).
 
 use std::future::Future;
@@ -19,8 +20,10 @@ use axum::Router;
 use axum::routing::get;
 use courser::client::HttpVersion;
 use courser::rustls::pki_types::CertificateDer;
-use courser::{Client, Identity};
+use courser::{Client, Identity, rustls};
 use http_body_util::BodyExt as _;
+use hyper_util::client::legacy;
+use hyper_util::rt::TokioExecutor;
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
@@ -121,9 +124,38 @@ async fn measure(client: &str, run: Run, certificate: Vec<u8>) -> Result {
             })
             .await
         }
+        "hyper" => {
+            let client = hyper(certificate)?;
+            repeat(run, move |url| {
+                let client = client.clone();
+                async move {
+                    let body = client.get(url.parse()?).await?.into_body();
+                    Ok(body.collect().await?.to_bytes().len())
+                }
+            })
+            .await
+        }
         _ => Err(format!("no client '{client}'").into()),
     }
 }
+
+fn hyper(certificate: Vec<u8>) -> Result<PooledHyper> {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(CertificateDer::from(certificate))?;
+    let tls = rustls::ClientConfig::builder_with_provider(courser::crypto_provider())
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let connector = hyper_rustls::HttpsConnectorBuilder::new()
+        .with_tls_config(tls)
+        .https_only()
+        .enable_http2()
+        .build();
+    Ok(legacy::Client::builder(TokioExecutor::new()).build(connector))
+}
+
+type PooledHyper =
+    legacy::Client<hyper_rustls::HttpsConnector<legacy::connect::HttpConnector>, courser::h3::Empty>;
 
 fn own(certificate: Vec<u8>) -> Result<Client> {
     let client = Client::builder()

@@ -223,3 +223,31 @@ fn ports_of_other_protocols_are_refused() {
     cache.on_announced(at(0), &origin, [r#"h3=":6000""#].into_iter());
     assert_eq!(cache.alternatives(at(0), &origin).len(), 1);
 }
+
+#[test]
+fn repeated_announcements_are_parsed_once_a_second() {
+    let mut cache = announced(r#"h3=":443"; ma=60"#);
+    let mut announce = |milliseconds, value: &str| {
+        let now = at(0) + Duration::from_millis(milliseconds);
+        let change = cache.on_announced(now, &origin(), [value].into_iter());
+        let known = cache.alternatives(now, &origin());
+        (change, known.first().map(|known| known.expires))
+    };
+    let value = r#"h3=":443"; ma=60"#;
+    assert_eq!(announce(999, value), (Change::Renewed, Some(at(60))));
+    assert_eq!(announce(1000, value), (Change::Renewed, Some(at(61))));
+    // Another value counts at once.
+    let other = r#"h3=":443"; ma=90"#;
+    assert_eq!(announce(1000, other), (Change::Renewed, Some(at(91))));
+    assert_eq!(announce(1000, "clear"), (Change::Withdrawn, None));
+    assert_eq!(announce(1000, other), (Change::Announced, Some(at(91))));
+}
+
+#[test]
+fn a_forgotten_alternative_may_be_announced_again_at_once() {
+    let value = r#"h3=":443""#;
+    let mut cache = announced(value);
+    cache.forget(&origin());
+    let change = cache.on_announced(at(0), &origin(), [value].into_iter());
+    assert_eq!(change, Change::Announced);
+}
