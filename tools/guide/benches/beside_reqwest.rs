@@ -154,8 +154,10 @@ fn hyper(certificate: Vec<u8>) -> Result<PooledHyper> {
     Ok(legacy::Client::builder(TokioExecutor::new()).build(connector))
 }
 
-type PooledHyper =
-    legacy::Client<hyper_rustls::HttpsConnector<legacy::connect::HttpConnector>, courser::h3::Empty>;
+type PooledHyper = legacy::Client<
+    hyper_rustls::HttpsConnector<legacy::connect::HttpConnector>,
+    courser::h3::Empty,
+>;
 
 fn own(certificate: Vec<u8>) -> Result<Client> {
     let client = Client::builder()
