@@ -10,8 +10,6 @@ use std::time::Duration;
 use courser::Endpoint;
 use tokio::sync::mpsc;
 
-type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
-
 /// Returns a channel that receives a message after each change of addresses and routes. A thread waits for them.
 #[cfg(target_os = "linux")]
 fn changes() -> std::io::Result<mpsc::Receiver<()>> {
@@ -58,33 +56,23 @@ fn source_for(peer: SocketAddr) -> Option<IpAddr> {
     Some(socket.local_addr().ok()?.ip())
 }
 
-fn shown(source: Option<IpAddr>) -> String {
-    source.map_or("nowhere".to_owned(), |source| source.to_string())
-}
-
-/// Moves the connections of `endpoint` when the way to `peer` begins at another address.
-async fn follow_network(endpoint: &Endpoint, peer: SocketAddr) -> Result {
-    let mut changes = changes()?;
-    let mut source = source_for(peer);
-    println!("sending from {}", shown(source));
+/// Moves the connections of an endpoint when the way to a peer begins at another address.
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let peer = std::env::args().nth(1);
+    let peer: SocketAddr = peer.as_deref().unwrap_or("192.0.2.1:443").parse()?;
+    // A program has connections on this endpoint, and follows the network beside them.
+    let endpoint = Endpoint::client("0.0.0.0:0".parse()?)?;
+    let (mut changes, mut source) = (changes()?, source_for(peer));
     while changes.recv().await.is_some() {
         // Addresses and routes follow each other, and a new IPv6 address is checked for a second.
         tokio::time::sleep(Duration::from_millis(200)).await;
         let present = source_for(peer);
         if present.is_some() && present != source {
-            println!("sending from {}", shown(present));
+            println!("sending from {present:?}");
             endpoint.network_changed();
             source = present;
         }
     }
     Ok(())
-}
-
-#[tokio::main]
-async fn main() -> Result {
-    let peer = std::env::args().nth(1);
-    let peer: SocketAddr = peer.as_deref().unwrap_or("192.0.2.1:443").parse()?;
-    let endpoint = Endpoint::client("0.0.0.0:0".parse()?)?;
-    // A program has connections on this endpoint, and follows the network beside them.
-    follow_network(&endpoint, peer).await
 }

@@ -2,6 +2,8 @@
 //!
 //! `axum-witness courser|axum-server|axum ADDRESS CERTIFICATE KEY FILES`
 
+mod programs;
+
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -125,8 +127,14 @@ fn app(files: &str, metrics: &Metrics) -> Result<Router, Failure> {
     Ok(Router::new()
         .route("/", get(|| async { "hello\n" }))
         .route("/connect", get(connect))
-        .route("/client", get(|ClientIp(ip): ClientIp| async move { ip.to_string() }))
-        .route("/item/{name}", get(|Path(name): Path<String>| async move { name }))
+        .route(
+            "/client",
+            get(|ClientIp(ip): ClientIp| async move { ip.to_string() }),
+        )
+        .route(
+            "/item/{name}",
+            get(|Path(name): Path<String>| async move { name }),
+        )
         .route("/query", get(query))
         .route("/json", get(json))
         .route("/echo", post(|body: Bytes| async { body }))
@@ -136,10 +144,14 @@ fn app(files: &str, metrics: &Metrics) -> Result<Router, Failure> {
         .route("/panics-late", get(panics_late))
         .route("/content-panics", get(content_panics))
         .route("/empty", get(|| async { StatusCode::NO_CONTENT }))
-        .route("/teapot", get(|| async { StatusCode::IM_A_TEAPOT.into_response() }))
+        .route(
+            "/teapot",
+            get(|| async { StatusCode::IM_A_TEAPOT.into_response() }),
+        )
         .route("/counted", get(move || async move { counted.render() }))
         .route_service("/metrics", metrics.service())
         .nest_service("/files", ServeDir::new(files).precompressed_gzip())
+        .merge(programs::routes())
         .merge(limited)
         .merge(slow)
         .merge(shed)
@@ -185,4 +197,3 @@ async fn content_panics() -> Body {
     });
     Body::from_stream(frames)
 }
-
