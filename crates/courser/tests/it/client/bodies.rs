@@ -207,6 +207,7 @@ async fn broken_coding_is_an_error_of_its_own() {
         .await
         .expect_err("not gzip");
     assert_eq!(error.kind(), ErrorKind::Decode, "{error}");
+    assert_eq!(error.url(), Some(server.url("/").as_str()));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -263,5 +264,104 @@ async fn silence_and_body_length_are_limited() {
             error.is_timeout() && !error.is_connect(),
             "{version:?}: {error}"
         );
+    }
+}
+
+/// The URL is that of the last redirect, and of the content after decompression too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn errors_of_content_name_the_url() {
+    let answer = service(|request| async move {
+        let path = request.uri().path().to_owned();
+        let mut response = Response::new(full("this is not gzip at all, and no JSON"));
+        let mut set = |name, value| {
+            let value = HeaderValue::from_static(value);
+            response.headers_mut().insert(name, value);
+        };
+        match path.as_str() {
+            "/moved" => {
+                set(header::LOCATION, "/lost");
+                *response.status_mut() = http::StatusCode::FOUND;
+            }
+            "/coded" => set(header::CONTENT_ENCODING, "gzip"),
+            "/lost" => {
+                *response.body_mut() = frames(stream::iter([
+                    Ok(Frame::data(Bytes::from_static(b"x"))),
+                    Err(std::io::Error::other("broken")),
+                ]));
+            }
+            _ => {}
+        }
+        response
+    });
+    let server = Server::start(Protocols::Both, answer).await;
+    for version in ALL {
+        let client = builder(&server).version(version).build().expect("a client");
+        for (asked, answered) in [
+            ("/moved", "/lost"),
+            ("/lost", "/lost"),
+            ("/coded", "/coded"),
+        ] {
+            let response = within(client.get(server.url(asked)))
+                .await
+                .expect("answered");
+            let error = within(response.bytes()).await.expect_err("no content");
+            let expected = server.url(answered);
+            assert_eq!(error.url(), Some(expected.as_str()), "{version:?}: {error}");
+            assert!(!error.is_retryable(), "a part was received");
+        }
+        let response = within(client.get(server.url("/large")))
+            .await
+            .expect("answered");
+        let error = within(response.limit(3).bytes())
+            .await
+            .expect_err("too large");
+        assert_eq!(error.url(), Some(server.url("/large").as_str()), "{error}");
+    }
+}
+
+/// What the program sends after it has dropped the response would be sent for nobody.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn content_stops_when_its_response_is_dropped() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    let answer = service(|request| async move {
+        // The content is received for as long as the client sends it, and the response does not end.
+        let received = request.into_body();
+        tokio::spawn(received.collect());
+        Response::new(frames(stream::pending()))
+    });
+    let server = Server::start(Protocols::Both, answer).await;
+    for version in ALL {
+        let client = builder(&server).version(version).build().expect("a client");
+        let is_dropped = Arc::new(AtomicBool::new(false));
+        let guard = OnDrop(is_dropped.clone());
+        let pieces = stream::unfold(guard, |guard| async move {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            Some((Ok::<_, std::io::Error>(Bytes::from_static(b"x")), guard))
+        });
+        let body = courser::client::Body::from_stream(pieces);
+        let response = within(client.post(server.url("/")).body(body))
+            .await
+            .expect("answered");
+        assert!(
+            !is_dropped.load(Ordering::SeqCst),
+            "{version:?}: sent meanwhile"
+        );
+        drop(response);
+        within(async {
+            while !is_dropped.load(Ordering::SeqCst) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        })
+        .await;
+    }
+
+    struct OnDrop(Arc<AtomicBool>);
+
+    impl Drop for OnDrop {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::SeqCst);
+        }
     }
 }
