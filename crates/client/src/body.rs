@@ -13,6 +13,7 @@ use courser_base::Mutex;
 use courser_http3_tokio as h3;
 use courser_quic::Connection;
 use futures_core::Stream;
+use http::Uri;
 use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::Incoming;
@@ -53,6 +54,8 @@ struct Plain {
     timing: Timing,
     limits: Limits,
     has_ended: bool,
+    /// The URL of the response, for errors.
+    url: Uri,
     /// The expectation of the request if the server has refused it.
     refused: Option<Expectation>,
 }
@@ -146,6 +149,7 @@ impl Body {
             timing,
             limits: Limits::default(),
             has_ended: false,
+            url: Uri::default(),
             refused: None,
         };
         if plain.source.is_end_stream() {
@@ -181,6 +185,24 @@ impl Body {
 
     pub(super) fn decoded(body: DecompressionBody<Self>) -> Self {
         Self(Kind::Decoded(Box::pin(body)))
+    }
+
+    /// Sets the URL of the response, which errors name.
+    pub(super) fn set_url(&mut self, url: &Uri) {
+        if let Kind::Plain(plain) = &mut self.0
+            && !plain.has_ended
+        {
+            plain.url = url.clone();
+        }
+    }
+
+    /// Returns the URL of the response, unless the body is one of the program.
+    pub(super) fn url(&self) -> Option<&Uri> {
+        match &self.0 {
+            Kind::Plain(plain) => Some(&plain.url),
+            Kind::Decoded(body) => body.get_ref().url(),
+            Kind::Full(_) | Kind::Own(_) => None,
+        }
     }
 
     /// Limits the time between two frames, and the total time since the start of the request.
@@ -295,7 +317,7 @@ impl Plain {
                 self.source = Source::Empty;
                 self.has_ended = true;
                 let timing = self.timing();
-                Poll::Ready(Some(Err(error.with_timing(timing))))
+                Poll::Ready(Some(Err(error.with_timing(timing).of_response(&self.url))))
             }
             Poll::Ready(None) => {
                 self.finish();
@@ -306,7 +328,7 @@ impl Plain {
                     let timing = self.timing();
                     self.source = Source::Empty;
                     self.has_ended = true;
-                    Poll::Ready(Some(Err(error.with_timing(timing))))
+                    Poll::Ready(Some(Err(error.with_timing(timing).of_response(&self.url))))
                 }
                 Poll::Pending => Poll::Pending,
             },
@@ -391,15 +413,8 @@ impl http_body::Body for Body {
                 .poll_frame(cx)
                 .map_err(of_program),
             Kind::Decoded(body) => {
-                body.as_mut()
-                    .poll_frame(cx)
-                    .map_err(|error| match error.downcast::<Error>() {
-                        Ok(error) => *error,
-                        Err(error) => {
-                            let text = format!("the response cannot be decompressed: {error}");
-                            Error::new(ErrorKind::Decode, text)
-                        }
-                    })
+                let frame = body.as_mut().poll_frame(cx);
+                frame.map_err(|error| of_decoder(error, body.get_ref().url()))
             }
         }
     }
@@ -423,6 +438,21 @@ impl http_body::Body for Body {
             Kind::Decoded(body) => body.size_hint(),
             Kind::Full(data) => SizeHint::with_exact(data.as_ref().map_or(0, Bytes::len) as u64),
             Kind::Own(body) => body.lock().size_hint(),
+        }
+    }
+}
+
+/// Returns the error of a body that is decompressed.
+fn of_decoder(error: BoxError, url: Option<&Uri>) -> Error {
+    match error.downcast::<Error>() {
+        Ok(error) => *error,
+        Err(error) => {
+            let text = format!("the response cannot be decompressed: {error}");
+            let error = Error::new(ErrorKind::Decode, text);
+            match url {
+                Some(url) => error.of_response(url),
+                None => error,
+            }
         }
     }
 }

@@ -12,7 +12,7 @@ use super::pool::Key;
 pub(super) fn find(core: &Core, key: &Key) -> Option<Established> {
     let origin = &key.origin;
     let is_direct = key.proxy.is_none() && key.address.is_none();
-    let may_share = is_direct && core.may_use_quic(origin);
+    let may_share = is_direct && core.may_use_quic(key);
     // If the user has chosen an address, no other server may be used.
     if !may_share || core.settings.is_redirected(origin) {
         return None;

@@ -59,8 +59,8 @@ pub(super) async fn connect(
 }
 
 async fn run(core: &Arc<Core>, key: &Key, timing: &mut Timing) -> Result<Established, Error> {
-    if !core.settings.version.may_use_tcp() {
-        check_http3_can_be_used(key)?;
+    if !key.version.may_use_tcp() {
+        check_http3_can_be_used(core, key)?;
     }
     if let Some(path) = &core.settings.tcp.unix_socket {
         return tcp::attempt_unix(core, key, path).await;
@@ -74,7 +74,7 @@ async fn run(core: &Arc<Core>, key: &Key, timing: &mut Timing) -> Result<Establi
         None => core.settings.destination(&key.origin),
     };
     let mut searches = JoinSet::new();
-    if key.proxy.is_none() && core.may_use_quic(&key.origin) {
+    if key.proxy.is_none() && core.may_use_quic(key) {
         addresses::begin(core, &key.origin, (&host, port), &mut searches);
     }
     let addresses = core
@@ -98,7 +98,7 @@ async fn run(core: &Arc<Core>, key: &Key, timing: &mut Timing) -> Result<Establi
 }
 
 /// Returns an error if only HTTP/3 is allowed but cannot be used.
-fn check_http3_can_be_used(key: &Key) -> Result<(), Error> {
+fn check_http3_can_be_used(core: &Core, key: &Key) -> Result<(), Error> {
     let authority = key.origin.authority();
     let text = if !key.origin.is_secure() {
         format!("only HTTP/3 is allowed, which is always encrypted: use https://{authority}")
@@ -107,6 +107,11 @@ fn check_http3_can_be_used(key: &Key) -> Result<(), Error> {
             "only HTTP/3 is allowed, which cannot use a proxy, but a proxy is set for \
              {authority}: except this host from it, or allow other versions"
         )
+    } else if !core.may_use_quic(key) {
+        // `ClientBuilder::build` refuses this for all requests, so this one has chosen HTTP/3 itself.
+        "only HTTP/3 is allowed for this request, which needs UDP and TLS 1.3, and the client uses a Unix domain \
+         socket or TLS 1.2: allow other versions"
+            .to_owned()
     } else {
         return Ok(());
     };
@@ -168,7 +173,7 @@ impl<'a> Attempts<'a> {
         if is_beside_silent {
             race = race.without_head_start();
         }
-        if core.settings.version.may_use_tcp() {
+        if key.version.may_use_tcp() {
             race.add(Transport::Tcp, &addresses);
         }
         Self::of(core, key, addresses, race, is_beside_silent)
@@ -190,7 +195,7 @@ impl<'a> Attempts<'a> {
         if let Some(local) = local {
             core.on_local_address(local);
         }
-        let assumes_http3 = core.settings.version.assumes_http3();
+        let assumes_http3 = key.version.assumes_http3();
         let mut attempts = Self {
             core,
             key,
@@ -221,7 +226,7 @@ impl<'a> Attempts<'a> {
 
     /// Returns true unless earlier QUIC connections to the origin from this network failed.
     fn is_quic_worth_trying(&self) -> bool {
-        if !self.core.settings.version.may_use_tcp() {
+        if !self.key.version.may_use_tcp() {
             return true;
         }
         self.local.is_none_or(|local| {
@@ -234,7 +239,7 @@ impl<'a> Attempts<'a> {
     /// Returns true unless earlier connections to the alternative from this network failed.
     fn is_worth_trying(&mut self, alternative: &str) -> bool {
         let Some(local) = self.local else { return true };
-        if !self.core.settings.version.may_use_tcp() {
+        if !self.key.version.may_use_tcp() {
             return true;
         }
         let (memory, now) = (self.core.udp_memory(), Instant::now());
@@ -377,8 +382,7 @@ impl<'a> Attempts<'a> {
                 let is_announced = !self.unannounced.contains(&address);
                 self.quic.spawn(async move {
                     let place = (address, alternative);
-                    let origin = &key.origin;
-                    let attempted = quic::attempt(&core, origin, place, may_be_early, doubt).await;
+                    let attempted = quic::attempt(&core, &key, place, may_be_early, doubt).await;
                     (index, attempted.map(|quic| quic.announced(is_announced)))
                 });
             }

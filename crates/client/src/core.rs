@@ -185,8 +185,8 @@ impl Core {
         let (alive, is_alive) = watch::channel(());
         let core = Self {
             pool: Pool::new(settings.limits),
-            early_data: (settings.early_data && settings.version.may_use_quic())
-                .then(Remembered::default),
+            // Requests may use QUIC even if the client does not.
+            early_data: settings.early_data.then(Remembered::default),
             quic: Endpoints::new(settings.greases_quic_bit),
             moves: MovePermits::default(),
             budgets: Budgets::default(),
@@ -214,17 +214,24 @@ impl Core {
         });
     }
 
-    /// Returns the key of the pool for connections to the origin of a URI.
+    /// Returns the key of the pool for connections to the origin of a URI, with the versions of HTTP of the request if
+    /// it has its own.
     ///
     /// # Errors
     /// Returns an error if the proxy for it cannot be used.
-    pub(super) fn key(&self, origin: &Origin, uri: &Uri) -> Result<Key, Error> {
+    pub(super) fn key(
+        &self,
+        origin: &Origin,
+        uri: &Uri,
+        version: Option<&HttpVersion>,
+    ) -> Result<Key, Error> {
         let proxies = self.settings.proxies.as_ref();
         let proxy = proxies.map_or(Ok(None), |proxies| proxies.choose(origin, uri))?;
         Ok(Key {
             origin: origin.clone(),
             proxy,
             address: None,
+            version: version.copied().unwrap_or(self.settings.version),
         })
     }
 
@@ -236,10 +243,10 @@ impl Core {
         }
     }
 
-    pub(super) fn may_use_quic(&self, origin: &Origin) -> bool {
+    pub(super) fn may_use_quic(&self, key: &Key) -> bool {
         let settings = &self.settings;
-        origin.is_secure()
-            && settings.version.may_use_quic()
+        key.origin.is_secure()
+            && key.version.may_use_quic()
             && settings.allows_tls13
             && settings.tcp.unix_socket.is_none()
     }
@@ -345,12 +352,19 @@ impl Core {
     ) -> Change {
         let change = self.alt_svc().on_announced(generated, &key.origin, values);
         match change {
-            Change::Announced if self.may_move(key) => {
+            Change::Announced => {
                 let now = Instant::now();
-                self.pool.with_moves(key, |moves| moves.on_announced(now));
+                if self.may_move(key) {
+                    self.pool.with_moves(key, |moves| moves.on_announced(now));
+                }
+                self.pool.with_related_moves(key, |key, moves| {
+                    if self.may_move(key) {
+                        moves.on_announced(now);
+                    }
+                });
             }
-            Change::Withdrawn => self.pool.withdraw(key),
-            Change::Nothing | Change::Renewed | Change::Announced => {}
+            Change::Withdrawn => self.pool.withdraw(&key.origin),
+            Change::Nothing | Change::Renewed => {}
         }
         if change != Change::Nothing {
             self.has_unsaved_alternatives.store(true, Ordering::Relaxed);
@@ -369,8 +383,8 @@ impl Core {
     /// Returns true if requests of `key` may move to QUIC in the background.
     pub(super) fn may_move(&self, key: &Key) -> bool {
         let settings = &self.settings;
-        let is_possible = settings.moves_in_background && settings.version.may_use_tcp();
-        is_possible && key.proxy.is_none() && self.may_use_quic(&key.origin)
+        let is_possible = settings.moves_in_background && key.version.may_use_tcp();
+        is_possible && key.proxy.is_none() && self.may_use_quic(key)
     }
 
     /// Returns true if the origin has announced HTTP/3 and has not withdrawn that.

@@ -159,6 +159,14 @@ impl Error {
         self
     }
 
+    /// Adds the URL of a response whose content cannot be received or used.
+    pub(super) fn of_response(mut self, url: &Uri) -> Self {
+        if self.0.url.is_none() && url.host().is_some() {
+            self.0.url = Some(without_credentials(url).into());
+        }
+        self
+    }
+
     pub(super) fn with_status(mut self, status: StatusCode) -> Self {
         self.0.status = Some(status);
         self

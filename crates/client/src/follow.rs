@@ -134,6 +134,7 @@ async fn discard(response: Response<Body>) {
 }
 
 fn with_history(mut response: Response<Body>, parts: Parts, hops: Vec<Hop>) -> Response<Body> {
+    response.body_mut().set_url(&parts.uri);
     let history = History::new(parts.uri, hops);
     response.extensions_mut().insert(history);
     response

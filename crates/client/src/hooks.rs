@@ -67,6 +67,7 @@ impl Destination {
             origin,
             proxy: None,
             address: Some(address),
+            version: client.0.settings.version,
         };
         Self {
             core: client.0.clone(),

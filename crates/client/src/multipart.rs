@@ -145,7 +145,8 @@ impl Part {
         Self::new(content.into(), Some(length))
     }
 
-    /// Creates a part from a file, with the last segment of the path as its name.
+    /// Creates a part from a file, with the last segment of the path as its name, and the media type that belongs to
+    /// the extension of the name. It is `application/octet-stream` for unknown ones; [`mime`](Self::mime) replaces it.
     ///
     /// # Errors
     /// The error of opening the file.
@@ -155,7 +156,11 @@ impl Part {
         let facts = file.metadata().await?;
         // Pipes and devices report no length.
         let length = facts.is_file().then_some(facts.len());
-        let part = Self::new(file.into(), length);
+        let mut part = Self::new(file.into(), length);
+        if let Some(kind) = mime_guess::from_path(path).first_raw() {
+            let kind = HeaderValue::from_static(kind);
+            part.headers.insert(header::CONTENT_TYPE, kind);
+        }
         Ok(match path.file_name() {
             Some(name) => part.file_name(name.to_string_lossy().into_owned()),
             None => part,

@@ -17,14 +17,17 @@ pub(super) use self::move_times::MoveTimes;
 use super::link::{Established, Facts, Link};
 use super::origin::Origin;
 use super::proxy::Via;
+use super::version::HttpVersion;
 
-/// The destination of a connection and its proxy.
+/// The destination of a connection, its proxy, and the versions of HTTP that it may use.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Key {
     pub(super) origin: Origin,
     pub(super) proxy: Option<Arc<Via>>,
     /// The only address of a connection whose user selects it. `None` if the host is resolved.
     pub(super) address: Option<SocketAddr>,
+    /// The versions of the client, or those of the request.
+    pub(super) version: HttpVersion,
 }
 
 /// Limits on the number and idle time of pooled connections.
@@ -149,6 +152,16 @@ impl Pool {
         change(&mut state.entries.entry(key.clone()).or_default().moves);
     }
 
+    /// Calls `change` with the moves of each other destination in the pool that differs only in its versions of HTTP
+    /// or its proxy.
+    pub(super) fn with_related_moves(&self, key: &Key, change: impl Fn(&Key, &mut MoveTimes)) {
+        for (other, entry) in &mut self.lock().entries {
+            if other.origin == key.origin && other != key {
+                change(other, &mut entry.moves);
+            }
+        }
+    }
+
     /// Lets moves begin at once that wait for a time, because that depends on the network.
     pub(super) fn on_network_changed(&self, now: Instant) {
         for entry in self.lock().entries.values_mut() {
@@ -158,8 +171,10 @@ impl Pool {
 
     /// Removes the HTTP/3 connections that exist only because of an announcement which the server has withdrawn.
     /// Requests in progress on them continue.
-    pub(super) fn withdraw(&self, key: &Key) {
-        if let Some(entry) = self.lock().entries.get_mut(key) {
+    pub(super) fn withdraw(&self, origin: &Origin) {
+        let mut state = self.lock();
+        let entries = state.entries.iter_mut();
+        for (_, entry) in entries.filter(|(key, _)| key.origin == *origin) {
             entry.shared.retain(|kept| !kept.facts.is_announced);
             entry.moves.on_withdrawn();
         }

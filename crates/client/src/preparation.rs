@@ -31,11 +31,12 @@ pub enum Prepared {
 /// Connects to a server and closes the connection, so that the next one can send early data.
 pub(super) async fn prepare(core: &Arc<Core>, uri: &Uri) -> Result<Prepared, Error> {
     let origin = &Origin::of(uri)?;
-    let Some(remembered) = &core.early_data else {
+    let is_possible = core.settings.version.may_use_quic();
+    let Some(remembered) = core.early_data.as_ref().filter(|_| is_possible) else {
         return Ok(Prepared::Off);
     };
     let limit = core.settings.connect_timeout;
-    let established = connect(core, &core.key(origin, uri)?, &mut Timing::new()).await?;
+    let established = connect(core, &core.key(origin, uri, None)?, &mut Timing::new()).await?;
     let Link::Http3(client) = established.link else {
         return Ok(Prepared::NotHttp3);
     };

@@ -16,6 +16,7 @@ use super::multipart::Form;
 use super::request_timeout::RequestTimeout;
 use super::response::Response;
 use super::url::{self, IntoUrl};
+use super::version::HttpVersion;
 
 /// A request that is being built. It is sent by [`send`](Self::send), or by awaiting it.
 ///
@@ -290,6 +291,26 @@ impl RequestBuilder {
     /// [`ClientBuilder::timeout`](super::ClientBuilder::timeout).
     pub fn timeout(self, limit: Duration) -> Self {
         self.extension(RequestTimeout(limit))
+    }
+
+    /// Sets the versions of HTTP that this request and its redirects may use: a [`HttpVersion`], or an
+    /// [`http::Version`](http::Version). They replace those of
+    /// [`ClientBuilder::version`](super::ClientBuilder::version). Requests with different versions share no
+    /// connections.
+    ///
+    /// ```no_run
+    /// # mod courser { pub use courser_client::{self as client, Client}; }
+    /// # async fn example(client: courser::Client) -> Result<(), courser::client::Error> {
+    /// use courser::client::HttpVersion;
+    ///
+    /// let response = client.get("https://example.org/").version(HttpVersion::Http3Only).await?;
+    /// assert_eq!(response.version(), http::Version::HTTP_3);
+    /// let response = client.get("https://example.org/").version(http::Version::HTTP_11).await?;
+    /// assert_eq!(response.version(), http::Version::HTTP_11);
+    /// # Ok(()) }
+    /// ```
+    pub fn version(self, version: impl Into<HttpVersion>) -> Self {
+        self.extension(version.into())
     }
 
     /// Adds an extension, such as [`OnInterim`](courser_http3_tokio::OnInterim) or

@@ -108,6 +108,7 @@ impl Response {
         }
         let text = format!("the server answered {status} for {}", self.url());
         let error = Error::new(ErrorKind::Status, text).with_status(status);
+        let error = error.of_response(self.url());
         Err(match self.timing() {
             Some(timing) => error.with_timing(timing.clone()),
             None => error,
@@ -143,7 +144,7 @@ impl Response {
         let mut body = self.inner.into_body();
         let expected = body.size_hint().lower();
         if expected > limit {
-            return Err(too_large(limit));
+            return Err(too_large(limit, &body));
         }
         let mut first = Bytes::new();
         let mut all = BytesMut::new();
@@ -156,7 +157,7 @@ impl Response {
                 }
             };
             if (first.len() + all.len() + data.len()) as u64 > limit {
-                return Err(too_large(limit));
+                return Err(too_large(limit, &body));
             }
             // Content in one piece is not copied.
             if first.is_empty() && all.is_empty() {
@@ -209,7 +210,8 @@ impl Response {
         let bytes = self.bytes().await?;
         serde_json::from_slice(&bytes).map_err(|error| {
             let text = format!("the content of {url} is not the expected JSON: {error}");
-            Error::new(ErrorKind::Decode, text).with_source(error)
+            let error = Error::new(ErrorKind::Decode, text).with_source(error);
+            error.of_response(&url)
         })
     }
 
@@ -286,12 +288,16 @@ fn charset_of(headers: &HeaderMap) -> &'static encoding_rs::Encoding {
         .unwrap_or(encoding_rs::UTF_8)
 }
 
-fn too_large(limit: u64) -> Error {
+fn too_large(limit: u64, body: &Body) -> Error {
     let text = format!(
         "the content has more than {limit} bytes: raise the limit with Response::limit or \
          ClientBuilder::content_limit, or read it in pieces with chunk or bytes_stream"
     );
-    Error::new(ErrorKind::TooLarge, text)
+    let error = Error::new(ErrorKind::TooLarge, text);
+    match body.url() {
+        Some(url) => error.of_response(url),
+        None => error,
+    }
 }
 
 impl Deref for Response {

@@ -36,7 +36,7 @@ pub(super) async fn send_once(
     mut timing: Timing,
 ) -> Result<Response<Body>, Error> {
     let origin = Origin::of(&parts.uri)?;
-    let key = core.key(&origin, &parts.uri)?;
+    let key = core.key(&origin, &parts.uri, parts.extensions.get())?;
     request_head::check(parts, &body)?;
     let replay = body.handle();
     let mut expects_above = core.settings.expects_above;

@@ -87,11 +87,6 @@ impl Tls {
         let mut proxy = for_proxy.config(&plain, &[&TLS13, &TLS12])?;
         CertificateRequests::install(&mut proxy);
         proxy.resumption = Resumption::store(Arc::new(sessions()));
-        tcp.alpn_protocols = version
-            .tcp_protocols()
-            .iter()
-            .map(|name| name.as_bytes().to_vec())
-            .collect();
         proxy.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Self {
             quic_offer: HandshakeOffer::of_tls13(&quic),
@@ -100,7 +95,7 @@ impl Tls {
                 .reporting_ech(settings.ech.clone())
                 .offload_tls(is_custom),
             ech: settings.ech.clone(),
-            tcp: PerPort::new(Arc::new(tcp)),
+            tcp: PerPort::new(tcp, version.tcp_protocols()),
             proxy: Arc::new(proxy),
             verifier: Some(verifier).filter(|_| is_strict),
         })
@@ -132,7 +127,10 @@ impl Tls {
     }
 }
 
-/// One configuration for each TCP port, so that tickets are stored separately. The session store of QUIC
+/// The names of versions of HTTP that a handshake offers.
+type Protocols = &'static [&'static str];
+
+/// One configuration for each TCP port and list of versions, so that tickets are stored separately. The session store of QUIC
 /// distinguishes ports itself.
 ///
 /// rustls's stores identify servers by name only, but different ports of a host may be different servers. A
@@ -142,34 +140,48 @@ impl Tls {
 pub(super) struct PerPort {
     /// The configuration for port 443, which most servers use.
     https: Arc<rustls::ClientConfig>,
-    others: Arc<Mutex<HashMap<u16, Arc<rustls::ClientConfig>>>>,
+    /// The versions of HTTP of the client, which `https` offers.
+    protocols: Protocols,
+    others: Arc<Mutex<HashMap<(u16, Protocols), Arc<rustls::ClientConfig>>>>,
 }
 
 impl PerPort {
-    fn new(https: Arc<rustls::ClientConfig>) -> Self {
+    fn new(mut https: rustls::ClientConfig, protocols: Protocols) -> Self {
+        https.alpn_protocols = names(protocols);
         Self {
-            https,
+            https: Arc::new(https),
+            protocols,
             others: Arc::default(),
         }
     }
 
-    /// Returns the configuration for servers at this port.
-    pub(super) fn at(&self, port: u16) -> Arc<rustls::ClientConfig> {
-        if port == HTTPS_PORT {
+    /// Returns the configuration for servers at this port that offers these versions.
+    pub(super) fn at(&self, port: u16, version: HttpVersion) -> Arc<rustls::ClientConfig> {
+        let protocols = version.tcp_protocols();
+        if port == HTTPS_PORT && protocols == self.protocols {
             return self.https.clone();
         }
         let mut others = self.others.lock();
-        if others.len() >= REMEMBERED_PORTS && !others.contains_key(&port) {
+        if others.len() >= REMEMBERED_PORTS && !others.contains_key(&(port, protocols)) {
             // Only tickets are lost.
             others.clear();
         }
         let create = || {
             let mut config = rustls::ClientConfig::clone(&self.https);
             config.resumption = Resumption::store(Arc::new(sessions()));
+            config.alpn_protocols = names(protocols);
             Arc::new(config)
         };
-        others.entry(port).or_insert_with(create).clone()
+        others
+            .entry((port, protocols))
+            .or_insert_with(create)
+            .clone()
     }
+}
+
+fn names(protocols: Protocols) -> Vec<Vec<u8>> {
+    let names = protocols.iter().map(|name| name.as_bytes().to_vec());
+    names.collect()
 }
 
 impl Trust {

@@ -13,8 +13,13 @@ pub enum TlsVersions {
     Only13,
 }
 
-/// The versions of HTTP that a client may use.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// The versions of HTTP that a client may use, or a request ([`RequestBuilder::version`]).
+///
+/// In the [extensions](http::Request::extensions) of a request it replaces that of the client for this request and
+/// its redirects.
+///
+/// [`RequestBuilder::version`]: super::RequestBuilder::version
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub enum HttpVersion {
     /// HTTP/3 if an HTTPS record (RFC 9460) or an `alt-svc` field (RFC 7838) of the origin announces it, raced
@@ -36,6 +41,20 @@ pub enum HttpVersion {
     Http2PriorKnowledge,
     /// HTTP/1.0 requests, for servers that misunderstand later versions. Content must have a known length.
     Http10,
+}
+
+/// [`HTTP_3`](http::Version::HTTP_3) is `Http3Only`, [`HTTP_2`](http::Version::HTTP_2) `Http2`, which servers without
+/// HTTP/2 answer with HTTP/1.1, and older versions are `Http1` and `Http10`.
+impl From<http::Version> for HttpVersion {
+    fn from(version: http::Version) -> Self {
+        match version {
+            http::Version::HTTP_3 => Self::Http3Only,
+            http::Version::HTTP_2 => Self::Http2,
+            http::Version::HTTP_11 => Self::Http1,
+            // HTTP/0.9 has no responses with a status.
+            _ => Self::Http10,
+        }
+    }
 }
 
 impl HttpVersion {

@@ -63,7 +63,7 @@ mod tests {
         let core = Client::builder().build().expect("a client").0;
         let origin = Origin::https("origin.test", 443);
         let uri = http::Uri::from_static("https://origin.test/");
-        let key = core.key(&origin, &uri).expect("no proxy");
+        let key = core.key(&origin, &uri, None).expect("no proxy");
         let mut attempts = JoinSet::new();
         attempts.spawn(std::future::pending());
         let alternatives = vec!["alternative.test:443".into()];

@@ -15,19 +15,19 @@ use super::super::core::Core;
 use super::super::early_data::is_unfinished;
 use super::super::error::{Error, ErrorKind};
 use super::super::link::{Established, Facts, Link, Proxied};
-use super::super::origin::Origin;
+use super::super::pool::Key;
 use super::super::serves::Serves;
 use super::super::timing::TlsSummary;
 
 /// Makes one attempt at an address. `place` has the address and the alternative to which it belongs.
 pub(super) async fn attempt(
     core: &Arc<Core>,
-    origin: &Origin,
+    key: &Key,
     (address, alternative): (SocketAddr, Option<Box<str>>),
     may_be_early: bool,
     doubt: Doubt,
 ) -> Result<Established, Error> {
-    let settings = &core.settings;
+    let (settings, origin) = (&core.settings, &key.origin);
     let begin = |is_stopped| {
         let interface = settings.interface.as_deref();
         let endpoint = core
@@ -54,7 +54,7 @@ pub(super) async fn attempt(
         )
     })?;
     // TCP attempts detect closed ports without a probe.
-    let is_alone = !settings.version.may_use_tcp();
+    let is_alone = !key.version.may_use_tcp();
     let unreachable = connecting.unreachable();
     let remembered = core.early_data.as_ref().filter(|_| may_be_early);
     let remembered = remembered.and_then(|it| it.get(origin.host(), address.port()));

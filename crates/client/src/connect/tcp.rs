@@ -96,7 +96,7 @@ async fn establish(
     mut stream: BoxedStream,
     (remote, local): (SocketAddr, Option<SocketAddr>),
 ) -> Result<Established, Error> {
-    let version = core.settings.version;
+    let version = key.version;
     if core.settings.tcp.sends_proxy_header {
         let header = proxy_header(remote, local);
         stream.write_all(header.as_bytes()).await.map_err(|error| {
@@ -133,7 +133,7 @@ async fn establish(
             false => http1_link(stream, facts).await,
         };
     }
-    let config = core.tls.tcp.at(key.origin.port());
+    let config = core.tls.tcp.at(key.origin.port(), version);
     let tls = secure(stream, &config, key.origin.host()).await;
     let tls = tls.inspect_err(|error| core.tls.report(error))?;
     facts.tls_complete = Some(Instant::now());

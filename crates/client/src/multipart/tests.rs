@@ -94,6 +94,38 @@ async fn files_are_read_with_their_names() {
     assert!(Form::new().file("f", "/no/such/file").await.is_err());
 }
 
+#[tokio::test]
+async fn files_have_the_media_types_of_their_names() {
+    let folder = std::env::temp_dir().join(format!("courser-types-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("created");
+    let type_line = |name: &'static str| {
+        let path = folder.join(name);
+        async move {
+            std::fs::write(&path, "x").expect("written");
+            let text = text_of(Form::new().file("f", path).await.expect("opened")).await;
+            let lines = text.lines().map(str::to_ascii_lowercase);
+            let kinds: Vec<_> = lines
+                .filter(|line| line.starts_with("content-type"))
+                .collect();
+            kinds.join("|")
+        }
+    };
+    assert_eq!(type_line("a.PNG").await, "content-type: image/png");
+    assert_eq!(type_line("b.pdf").await, "content-type: application/pdf");
+    for unknown in ["c", "d.unknown-kind"] {
+        let expected = "content-type: application/octet-stream";
+        assert_eq!(type_line(unknown).await, expected);
+    }
+    let part = Part::file(folder.join("a.PNG")).await.expect("opened");
+    let own = Form::new().part("f", part.mime("image/webp").expect("a type"));
+    let text = text_of(own).await;
+    assert!(
+        text.contains("image/webp") && !text.contains("image/png"),
+        "{text}"
+    );
+    std::fs::remove_dir_all(&folder).expect("removed");
+}
+
 #[test]
 fn boundaries_are_random_and_types_are_checked() {
     let (one, other) = (Form::new(), Form::new());

@@ -42,6 +42,7 @@ fn key(number: usize) -> Key {
         origin: Origin::https(&format!("origin-{number}.test"), 443),
         proxy: None,
         address: None,
+        version: HttpVersion::Auto,
     }
 }
 

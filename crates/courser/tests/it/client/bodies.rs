@@ -207,6 +207,7 @@ async fn broken_coding_is_an_error_of_its_own() {
         .await
         .expect_err("not gzip");
     assert_eq!(error.kind(), ErrorKind::Decode, "{error}");
+    assert_eq!(error.url(), Some(server.url("/").as_str()));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -263,5 +264,64 @@ async fn silence_and_body_length_are_limited() {
             error.is_timeout() && !error.is_connect(),
             "{version:?}: {error}"
         );
+    }
+}
+
+/// The URL is that of the last redirect, and of the content after decompression too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn errors_of_content_name_the_url() {
+    let answer = service(|request| async move {
+        let path = request.uri().path().to_owned();
+        let mut response = Response::new(full("this is not gzip at all, and no JSON"));
+        let mut set = |name, value| {
+            let value = HeaderValue::from_static(value);
+            response.headers_mut().insert(name, value);
+        };
+        match path.as_str() {
+            "/moved" => {
+                set(header::LOCATION, "/lost");
+                *response.status_mut() = http::StatusCode::FOUND;
+            }
+            "/coded" => set(header::CONTENT_ENCODING, "gzip"),
+            "/lost" => {
+                *response.body_mut() = frames(stream::unfold(0, |state| async move {
+                    match state {
+                        0 => Some((Ok(Frame::data(Bytes::from_static(b"x"))), 1)),
+                        1 => {
+                            // The header section must arrive before the stream is reset.
+                            tokio::time::sleep(Duration::from_millis(300)).await;
+                            Some((Err(std::io::Error::other("broken")), 2))
+                        }
+                        _ => None,
+                    }
+                }));
+            }
+            _ => {}
+        }
+        response
+    });
+    let server = Server::start(Protocols::Both, answer).await;
+    for version in ALL {
+        let client = builder(&server).version(version).build().expect("a client");
+        for (asked, answered) in [
+            ("/moved", "/lost"),
+            ("/lost", "/lost"),
+            ("/coded", "/coded"),
+        ] {
+            let response = within(client.get(server.url(asked)))
+                .await
+                .expect("answered");
+            let error = within(response.bytes()).await.expect_err("no content");
+            let expected = server.url(answered);
+            assert_eq!(error.url(), Some(expected.as_str()), "{version:?}: {error}");
+            assert!(!error.is_retryable(), "a part was received");
+        }
+        let response = within(client.get(server.url("/large")))
+            .await
+            .expect("answered");
+        let error = within(response.limit(3).bytes())
+            .await
+            .expect_err("too large");
+        assert_eq!(error.url(), Some(server.url("/large").as_str()), "{error}");
     }
 }

@@ -31,6 +31,7 @@ mod silence;
 mod socks;
 mod tickets;
 mod token_file;
+mod versions;
 
 use bytes::Bytes;
 use courser::Client;
