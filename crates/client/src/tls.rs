@@ -130,6 +130,9 @@ impl Tls {
 /// The names of versions of HTTP that a handshake offers.
 type Protocols = &'static [&'static str];
 
+/// Configurations by TCP port and list of versions.
+type Others = Mutex<HashMap<(u16, Protocols), Arc<rustls::ClientConfig>>>;
+
 /// One configuration for each TCP port and list of versions, so that tickets are stored separately. The session store of QUIC
 /// distinguishes ports itself.
 ///
@@ -142,7 +145,7 @@ pub(super) struct PerPort {
     https: Arc<rustls::ClientConfig>,
     /// The versions of HTTP of the client, which `https` offers.
     protocols: Protocols,
-    others: Arc<Mutex<HashMap<(u16, Protocols), Arc<rustls::ClientConfig>>>>,
+    others: Arc<Others>,
 }
 
 impl PerPort {
