@@ -43,7 +43,7 @@ pub use ecn_validation::{EcnOutcome, EcnState, EcnValidation};
 pub use loss::{LossDetector, LossThresholds, LossTrigger, MAX_PACKET_THRESHOLD, PACKET_THRESHOLD};
 pub use loss_timer::{LossTimer, LossTimerInputs, SpaceTimes};
 pub use lost_packets::{Lost, LostPackets};
-pub use mtu_search::{BASE_MTU, MAX_PROBES, MtuSearch, PMTU_RAISE_TIMER};
+pub use mtu_search::{BASE_MTU, MAX_PROBES, MtuSearch, MtuSearchPace, PMTU_RAISE_TIMER};
 pub use pacer::Pacer;
 pub use path_support::{FeatureLoss, PathSupport, Support};
 pub use persistent_congestion::PersistentCongestion;

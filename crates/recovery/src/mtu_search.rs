@@ -50,6 +50,7 @@ pub struct MtuSearch {
     lost_jumbo_bytes: u64,
     /// The size of a probe that is due but does not fit into the window; zero for none.
     awaited: u16,
+    pace: MtuSearchPace,
     black_hole: BlackHole,
     /// True while full datagrams have the base size, because the path may no longer carry larger
     /// ones.
@@ -72,6 +73,29 @@ enum State {
     Complete { raise_at: Time },
     /// The path does not carry even the base size.
     Error,
+}
+
+/// How often a search runs, and how exact its result is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MtuSearchPace {
+    /// The time after which a larger size is tried again. Default [`PMTU_RAISE_TIMER`].
+    pub raise_interval: Duration,
+    /// The time without a search after a black hole. `None`, the default, waits for a minute from the second black
+    /// hole on: the first one may be a change of the path, whose size is then found at once.
+    pub black_hole_delay: Option<Duration>,
+    /// The search ends when the largest size that passed and the smallest that did not are at most this far apart, in
+    /// bytes, at least 1. Default 6, half a per cent of the smallest datagram.
+    pub resolution: u16,
+}
+
+impl Default for MtuSearchPace {
+    fn default() -> Self {
+        Self {
+            raise_interval: PMTU_RAISE_TIMER,
+            black_hole_delay: None,
+            resolution: RESOLUTION,
+        }
+    }
 }
 
 /// The sizes that are worth probing.
@@ -119,9 +143,16 @@ impl MtuSearch {
             probes: 0,
             lost_jumbo_bytes: 0,
             awaited: 0,
+            pace: MtuSearchPace::default(),
             black_hole: BlackHole::NONE,
             is_doubtful: false,
         }
+    }
+
+    /// Returns the search with another pace.
+    #[must_use]
+    pub fn with_pace(self, pace: MtuSearchPace) -> Self {
+        Self { pace, ..self }
     }
 
     /// Creates a disabled search: the datagram size is fixed at `mtu`.
@@ -331,7 +362,7 @@ impl MtuSearch {
     fn complete(&mut self, now: Time) {
         self.state = State::Complete {
             raise_at: if self.mtu < self.ceiling() {
-                now + PMTU_RAISE_TIMER
+                now + self.pace.raise_interval
             } else {
                 Time::MAX
             },
@@ -340,7 +371,7 @@ impl MtuSearch {
 
     /// Returns the next size between the present one and the smallest that did not pass.
     fn choose(&self, refused: u16) -> Option<u16> {
-        if refused.saturating_sub(self.mtu) <= RESOLUTION {
+        if refused.saturating_sub(self.mtu) <= self.pace.resolution.max(1) {
             return None;
         }
         let untried = refused - 1;
@@ -471,12 +502,13 @@ impl MtuSearch {
             return false;
         }
         hole.found += 1;
-        let wait = if hole.found > 1 {
-            SEARCH_DELAY
-        } else {
+        let is_first = hole.found == 1;
+        let usual = if is_first {
             Duration::ZERO
+        } else {
+            SEARCH_DELAY
         };
-        self.fall_back(now + wait);
+        self.fall_back(now + self.pace.black_hole_delay.unwrap_or(usual));
         true
     }
 

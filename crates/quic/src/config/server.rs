@@ -258,6 +258,14 @@ impl ServerConfig {
         self
     }
 
+    /// Sets how many bytes the connections that wait for [`Endpoint::accept`](crate::Endpoint::accept) may hold
+    /// in total, at least 1200. Default 32 MiB.
+    #[must_use]
+    pub fn max_incoming_bytes(mut self, bytes: usize) -> Self {
+        self.settings.max_incoming_bytes = bytes;
+        self
+    }
+
     /// Sets the number of tokens sent to each client, with which it validates its address on a
     /// later connection without a round trip. Default 2.
     #[must_use]

@@ -19,6 +19,11 @@ pub use self::server::{ServerConfig, ValidationTokenConfig};
 pub(crate) use self::transport::WINDOW_AT_ONCE;
 pub use self::transport::{IdleTimeout, TransportConfig};
 
+/// The payload of UDP that every path of QUIC carries.
+const MIN_MTU: u16 = 1200;
+/// The largest payload of UDP over IPv4.
+const MAX_MTU: u16 = 65_507;
+
 /// A source of the time of day.
 pub trait TimeSource: Send + Sync {
     /// Returns the time of day.

@@ -1,17 +1,20 @@
 //! The search for the path MTU, and the frequency of acknowledgements.
 
+use std::fmt;
 use std::time::Duration;
 
+use courser_quic as quic;
+
 use crate::VarInt;
-use crate::unsupported::note;
 
 /// The search for larger datagrams. RFC 8899.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct MtuDiscoveryConfig {
-    interval: Duration,
-    pub(super) upper_bound: u16,
-    minimum_change: u16,
-    black_hole_cooldown: Duration,
+    upper_bound: u16,
+    /// Values that the program has set; courser's own apply to the others.
+    interval: Option<Duration>,
+    minimum_change: Option<u16>,
+    black_hole_cooldown: Option<Duration>,
 }
 
 impl Default for MtuDiscoveryConfig {
@@ -24,10 +27,10 @@ impl Default for MtuDiscoveryConfig {
 impl MtuDiscoveryConfig {
     pub(super) const fn up_to(upper_bound: u16) -> Self {
         Self {
-            interval: Duration::from_secs(600),
             upper_bound,
-            minimum_change: 20,
-            black_hole_cooldown: Duration::from_secs(60),
+            interval: None,
+            minimum_change: None,
+            black_hole_cooldown: None,
         }
     }
 
@@ -37,66 +40,105 @@ impl MtuDiscoveryConfig {
         self
     }
 
-    /// Has no effect: courser searches again after 600 s, and when the path changes.
+    /// Sets the time after which larger datagrams are tried again, at least 1 ms. Default 600 s.
     pub fn interval(&mut self, value: Duration) -> &mut Self {
-        note("MtuDiscoveryConfig::interval");
-        self.interval = value;
+        self.interval = Some(value);
         self
     }
 
-    /// Has no effect: courser tries a size that was lost again with the next search.
+    /// Sets the time without a search after the path was found to drop large datagrams. Unless it is set, the search
+    /// begins at once the first time, and after 60 s later.
     pub fn black_hole_cooldown(&mut self, value: Duration) -> &mut Self {
-        note("MtuDiscoveryConfig::black_hole_cooldown");
-        self.black_hole_cooldown = value;
+        self.black_hole_cooldown = Some(value);
         self
     }
 
-    /// Has no effect: courser chooses the sizes that the search tries.
+    /// Sets the number of bytes below which a larger size is not worth another probe, at least 1. Default 6; `Debug`
+    /// shows quinn's 20.
     pub fn minimum_change(&mut self, value: u16) -> &mut Self {
-        note("MtuDiscoveryConfig::minimum_change");
-        self.minimum_change = value;
+        self.minimum_change = Some(value);
         self
     }
-}
 
-/// Requests to the peer to acknowledge less often (draft-ietf-quic-ack-frequency-12). courser chooses the
-/// values itself.
-#[derive(Clone, Debug)]
-pub struct AckFrequencyConfig {
-    ack_eliciting_threshold: VarInt,
-    max_ack_delay: Option<Duration>,
-    reordering_threshold: VarInt,
-}
-
-impl Default for AckFrequencyConfig {
-    fn default() -> Self {
-        Self {
-            ack_eliciting_threshold: VarInt::from_u32(1),
-            max_ack_delay: None,
-            reordering_threshold: VarInt::from_u32(2),
-        }
+    /// Writes the settings into those of courser.
+    pub(super) fn apply(&self, config: &mut quic::TransportConfig) {
+        config.mtu_max = self.upper_bound.clamp(super::MIN_MTU, super::MAX_MTU);
+        let usual = quic::TransportConfig::default();
+        let interval = self.interval.unwrap_or(usual.mtu_raise_interval);
+        config.mtu_raise_interval = interval.max(Duration::from_millis(1));
+        config.mtu_black_hole_delay = self.black_hole_cooldown;
+        let change = self.minimum_change.unwrap_or(usual.mtu_resolution);
+        config.mtu_resolution = change.max(1);
     }
+}
+
+impl fmt::Debug for MtuDiscoveryConfig {
+    /// Shows quinn's names, and its defaults for what is not set.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let interval = self.interval.unwrap_or(Duration::from_secs(600));
+        let cooldown = self.black_hole_cooldown.unwrap_or(Duration::from_secs(60));
+        f.debug_struct("MtuDiscoveryConfig")
+            .field("interval", &interval)
+            .field("upper_bound", &self.upper_bound)
+            .field("minimum_change", &self.minimum_change.unwrap_or(20))
+            .field("black_hole_cooldown", &cooldown)
+            .finish()
+    }
+}
+
+/// Requests to the peer to acknowledge less often (draft-ietf-quic-ack-frequency-12). Values that are not set
+/// follow the path.
+#[derive(Clone, Default)]
+pub struct AckFrequencyConfig {
+    ack_eliciting_threshold: Option<VarInt>,
+    max_ack_delay: Option<Duration>,
+    reordering_threshold: Option<VarInt>,
 }
 
 impl AckFrequencyConfig {
-    /// Has no effect: courser chooses the number of packets per acknowledgement.
+    /// Sets the packets that the peer may receive without acknowledging them. Unless it is set, an eighth of a large
+    /// congestion window, otherwise 1.
     pub fn ack_eliciting_threshold(&mut self, value: VarInt) -> &mut Self {
-        note("AckFrequencyConfig::ack_eliciting_threshold");
-        self.ack_eliciting_threshold = value;
+        self.ack_eliciting_threshold = Some(value);
         self
     }
 
-    /// Has no effect: courser chooses the delay of acknowledgements.
+    /// Sets the delay of acknowledgements that is requested of the peer, below 2^14 ms. `None`, the default, is a quarter
+    /// of the round-trip time, and at most the peer's `max_ack_delay`.
     pub fn max_ack_delay(&mut self, value: Option<Duration>) -> &mut Self {
-        note("AckFrequencyConfig::max_ack_delay");
         self.max_ack_delay = value;
         self
     }
 
-    /// Has no effect: courser chooses the threshold.
+    /// Sets the packets out of order after which the peer acknowledges at once; 0 for none. Unless it is set, the
+    /// threshold of loss detection.
     pub fn reordering_threshold(&mut self, value: VarInt) -> &mut Self {
-        note("AckFrequencyConfig::reordering_threshold");
-        self.reordering_threshold = value;
+        self.reordering_threshold = Some(value);
         self
     }
+
+    /// Writes the settings into those of courser.
+    pub(super) fn apply(&self, config: &mut quic::TransportConfig) {
+        config.ack_threshold = self.ack_eliciting_threshold.map(VarInt::into_inner);
+        config.requested_max_ack_delay = self.max_ack_delay.map(|delay| delay.min(MAX_ACK_DELAY));
+        config.ack_reordering_threshold = self.reordering_threshold.map(VarInt::into_inner);
+    }
 }
+
+impl fmt::Debug for AckFrequencyConfig {
+    /// Shows quinn's names, and its defaults for what is not set.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let or = |value: Option<VarInt>, default| value.unwrap_or(VarInt::from_u32(default));
+        f.debug_struct("AckFrequencyConfig")
+            .field(
+                "ack_eliciting_threshold",
+                &or(self.ack_eliciting_threshold, 1),
+            )
+            .field("max_ack_delay", &self.max_ack_delay)
+            .field("reordering_threshold", &or(self.reordering_threshold, 2))
+            .finish()
+    }
+}
+
+/// The longest delay that a peer can announce (RFC 9000 §18.2).
+const MAX_ACK_DELAY: Duration = Duration::from_millis((1 << 14) - 1);

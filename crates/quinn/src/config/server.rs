@@ -126,9 +126,8 @@ impl ServerConfig {
         self
     }
 
-    /// Has no effect: clients that wait may hold 32 MiB.
+    /// Sets the bytes that clients who wait to be accepted may hold in total, at least 1200. Default 100 MiB.
     pub fn incoming_buffer_size_total(&mut self, incoming_buffer_size_total: u64) -> &mut Self {
-        note("ServerConfig::incoming_buffer_size_total");
         self.incoming_buffer_size_total = incoming_buffer_size_total;
         self
     }
@@ -137,6 +136,12 @@ impl ServerConfig {
     pub fn time_source(&mut self, _time_source: Arc<dyn TimeSource>) -> &mut Self {
         note("ServerConfig::time_source");
         self
+    }
+
+    /// Returns the bytes that clients who wait may hold: one datagram at least.
+    fn incoming_bytes(&self) -> usize {
+        let bytes = usize::try_from(self.incoming_buffer_size_total).unwrap_or(usize::MAX);
+        bytes.max(usize::from(super::MIN_MTU))
     }
 
     /// Returns the settings for courser, for an endpoint with these.
@@ -148,7 +153,8 @@ impl ServerConfig {
             .new_tokens(self.validation_token.sent)
             .migration(self.migration)
             .preferred_address(self.preferred_v4, self.preferred_v6)
-            .max_incoming(self.max_incoming);
+            .max_incoming(self.max_incoming)
+            .max_incoming_bytes(self.incoming_bytes());
         if let Some(options) = parts.early_data {
             config = config.early_data(options);
         }

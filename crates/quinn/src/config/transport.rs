@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use courser_quic as quic;
 
-use super::{AckFrequencyConfig, MtuDiscoveryConfig};
+use super::{AckFrequencyConfig, MAX_MTU, MIN_MTU, MtuDiscoveryConfig};
 use crate::congestion::{self, ControllerFactory};
 use crate::unsupported::note;
 use crate::{VarInt, VarIntBoundsExceeded};
@@ -180,7 +180,7 @@ impl TransportConfig {
     pub fn mtu_discovery_config(&mut self, value: Option<MtuDiscoveryConfig>) -> &mut Self {
         self.inner.mtu_discovery = value.is_some();
         if let Some(config) = &value {
-            self.inner.mtu_max = config.upper_bound.clamp(MIN_MTU, MAX_MTU);
+            config.apply(&mut self.inner);
         }
         self.given.mtu_discovery_config = value;
         self
@@ -198,6 +198,9 @@ impl TransportConfig {
     /// Enables or disables requests to the peer to acknowledge less often. Default on.
     pub fn ack_frequency_config(&mut self, value: Option<AckFrequencyConfig>) -> &mut Self {
         self.inner.ack_frequency = value.is_some();
+        if let Some(config) = &value {
+            config.apply(&mut self.inner);
+        }
         self.given.ack_frequency_config = value;
         self
     }
@@ -290,10 +293,6 @@ impl TransportConfig {
 
 /// The default window of a stream in quinn.
 const STREAM_WINDOW: u64 = 1_250_000;
-/// The payload of UDP that every path of QUIC carries.
-const MIN_MTU: u16 = 1200;
-/// The largest payload of UDP over IPv4.
-const MAX_MTU: u16 = 65_507;
 
 /// Returns the size of a window at first, and the largest one, for a fixed size.
 fn window(value: VarInt) -> (u64, u64) {

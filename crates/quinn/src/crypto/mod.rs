@@ -12,7 +12,7 @@ use courser_quic::EarlyDataOptions;
 pub use self::keys::{AeadKey, HandshakeTokenKey};
 
 mod keys;
-#[cfg(feature = "rustls-ring")]
+#[cfg(feature = "ring")]
 mod ring;
 
 /// The settings of TLS of a client: [`rustls::QuicClientConfig`].

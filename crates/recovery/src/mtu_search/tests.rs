@@ -602,3 +602,68 @@ fn two_lost_probes_confirm_the_black_hole() {
         "the search begins again"
     );
 }
+
+/// Returns a search over a path that carries up to 9000 bytes, of which `carried` pass.
+fn paced(pace: MtuSearchPace, carried: u16) -> (MtuSearch, usize) {
+    let mut search = MtuSearch::new(BASE_MTU, 9000).with_pace(pace);
+    search.on_full_datagram_sent(at(0));
+    let probes = run(&mut search, at(0), carried);
+    (search, probes)
+}
+
+#[test]
+fn raise_interval_decides_when_a_larger_size_is_tried_again() {
+    let (mut search, _) = paced(
+        MtuSearchPace {
+            raise_interval: Duration::from_secs(5),
+            ..MtuSearchPace::default()
+        },
+        1400,
+    );
+    search.on_path_used(at(4999));
+    assert!(!search.wants_probe());
+    search.on_path_used(at(5000));
+    assert!(search.wants_probe());
+}
+
+#[test]
+fn coarse_resolution_needs_fewer_probes_and_is_that_far_from_the_size_of_the_path() {
+    for carried in [1200, 1300, 1333, 1471, 1999, 5000, 8999] {
+        let (fine, probes_of_fine) = paced(MtuSearchPace::default(), carried);
+        for resolution in [0, 1, 50, 400, u16::MAX] {
+            let pace = MtuSearchPace {
+                resolution,
+                ..MtuSearchPace::default()
+            };
+            let (search, probes) = paced(pace, carried);
+            let missed = carried - search.mtu();
+            assert!(
+                missed < resolution.max(1),
+                "{carried} {resolution}: {missed}"
+            );
+            if resolution >= 50 {
+                assert!(probes <= probes_of_fine && search.mtu() <= fine.mtu());
+            }
+        }
+    }
+}
+
+#[test]
+fn delay_after_a_black_hole_replaces_the_usual_one() {
+    for (delay, is_searched) in [(None, true), (Some(Duration::from_secs(9)), false)] {
+        let pace = MtuSearchPace {
+            black_hole_delay: delay,
+            ..MtuSearchPace::default()
+        };
+        let (mut search, _) = paced(pace, 1400);
+        let falls = |search: &mut MtuSearch, from: u64| {
+            (1..=3)
+                .any(|n| search.on_lost(at(from + n * 100), search.mtu(), at(from + n * 100 - 1)))
+        };
+        assert!(falls(&mut search, 1000));
+        search.on_path_used(at(1300));
+        assert_eq!(search.wants_probe(), is_searched, "{delay:?}");
+        search.on_path_used(at(1300 + 9000));
+        assert!(search.wants_probe(), "{delay:?}");
+    }
+}

@@ -7,13 +7,14 @@ use std::time::Duration;
 use courser_base::Rate;
 use courser_recovery::{
     Algorithm, CongestionController, ControllerFactory, LossThresholds, MAX_PACKET_THRESHOLD,
-    MtuSearch, PACKET_THRESHOLD, TIMER_GRANULARITY,
+    MtuSearch, MtuSearchPace, PACKET_THRESHOLD, TIMER_GRANULARITY,
 };
 use courser_telemetry::SinkFactory;
 use courser_wire::packet::MIN_INITIAL_DATAGRAM;
 
 use super::path_memory::PathMemory;
 use crate::datagram::DatagramLimits;
+use crate::recovery::ack_request::FixedTerms;
 use crate::stream::StreamsConfig;
 
 /// Settings of one connection.
@@ -61,6 +62,14 @@ pub struct TransportConfig {
     /// Largest UDP payload that the search tries, from `mtu` to 65 507. Default 65 507; the
     /// interface and the peer impose their own limits.
     pub mtu_max: u16,
+    /// Time after which the search tries a larger size again. Default 600 s (RFC 8899 §5.1.1), at least 1 ms.
+    pub mtu_raise_interval: Duration,
+    /// Time without a search after the path was found to drop large datagrams. Default `None`: the first time the
+    /// search begins at once, later it waits for 60 s.
+    pub mtu_black_hole_delay: Option<Duration>,
+    /// Difference in bytes between the largest size that passed and the smallest that did not, with which the search
+    /// ends. Default 6, at least 1.
+    pub mtu_resolution: u16,
     /// Bidirectional streams that the peer may have open. Default 100, at most 2^60.
     pub max_bidi_streams: u64,
     /// Unidirectional streams that the peer may have open. Default 100, at most 2^60.
@@ -113,6 +122,15 @@ pub struct TransportConfig {
     /// Lets the peer request how often we acknowledge, and sends such requests to a peer that
     /// supports them (draft-ietf-quic-ack-frequency-12). Default on.
     pub ack_frequency: bool,
+    /// Ack-eliciting packets that the peer may receive without acknowledging them, if we send it requests; below 2^62.
+    /// 1 acknowledges every second packet. Default `None`: an eighth of a large window, otherwise 1.
+    pub ack_threshold: Option<u64>,
+    /// Delay of acknowledgements that we request of the peer, below 2^14 ms. The peer has a minimum. Default
+    /// `None`: a quarter of the round-trip time, and at most what the peer has announced.
+    pub requested_max_ack_delay: Option<Duration>,
+    /// Packets out of order after which the peer is asked to acknowledge at once, below 2^62; 0 for none. Default
+    /// `None`: as many as [`packet_threshold`](Self::packet_threshold) has at that time.
+    pub ack_reordering_threshold: Option<u64>,
     /// Accepts RESET_STREAM_AT frames, with which the peer resets a stream and still delivers its
     /// beginning (draft-ietf-quic-reliable-stream-reset-10). Default on.
     pub reset_stream_at: bool,
@@ -149,6 +167,7 @@ pub struct TransportConfig {
 
 impl Default for TransportConfig {
     fn default() -> Self {
+        let search = MtuSearchPace::default();
         Self {
             max_idle_timeout: Some(Duration::from_secs(30)),
             keep_alive_interval: None,
@@ -161,6 +180,9 @@ impl Default for TransportConfig {
             mtu: 1200,
             mtu_discovery: true,
             mtu_max: MAX_MTU,
+            mtu_raise_interval: search.raise_interval,
+            mtu_black_hole_delay: search.black_hole_delay,
+            mtu_resolution: search.resolution,
             max_bidi_streams: 100,
             max_uni_streams: 100,
             stream_receive_window: 256 * 1024,
@@ -180,6 +202,9 @@ impl Default for TransportConfig {
             ecn: true,
             max_ack_delay: Duration::from_millis(25),
             ack_frequency: true,
+            ack_threshold: None,
+            requested_max_ack_delay: None,
+            ack_reordering_threshold: None,
             reset_stream_at: true,
             max_send_rate: None,
             spin_bit: false,
@@ -244,7 +269,9 @@ const MAX_PTOS: u64 = 32;
 const MAX_STREAMS: u64 = 1 << 60;
 /// Largest time threshold in round trips. Probe timeouts act earlier than such a threshold.
 const MAX_TIME_THRESHOLD: f32 = 8.0;
-const MAX_WINDOW: u64 = (1 << 62) - 1;
+const MAX_WINDOW: u64 = MAX_VARINT;
+/// Largest integer that a frame carries (RFC 9000 §16).
+const MAX_VARINT: u64 = (1 << 62) - 1;
 
 impl TransportConfig {
     /// Checks every field against its range.
@@ -311,6 +338,7 @@ impl TransportConfig {
             check("max_ptos", u64::from(ptos), least, MAX_PTOS)?;
         }
         self.validate_recovery()?;
+        self.validate_requests()?;
         check(
             "max_gaps_per_stream",
             self.max_gaps_per_stream as u64,
@@ -337,6 +365,32 @@ impl TransportConfig {
         match self.initial_window {
             Some(window) => check("initial_window", window, 2 * 1200, 1 << 30),
             None => Ok(()),
+        }
+    }
+
+    fn validate_requests(&self) -> Result<(), ConfigError> {
+        let interval = micros(self.mtu_raise_interval);
+        check("mtu_raise_interval (us)", interval, 1000, u64::MAX)?;
+        let resolution = u64::from(self.mtu_resolution);
+        check("mtu_resolution", resolution, 1, u64::from(u16::MAX))?;
+        let delay = self.requested_max_ack_delay.map_or(0, micros);
+        let most = 1000 * ((1 << 14) - 1);
+        check("requested_max_ack_delay (us)", delay, 0, most)?;
+        for (field, count) in [
+            ("ack_threshold", self.ack_threshold),
+            ("ack_reordering_threshold", self.ack_reordering_threshold),
+        ] {
+            check(field, count.unwrap_or(0), 0, MAX_VARINT)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the values of requests for an ACK frequency that do not follow the path.
+    pub(crate) fn fixed_ack_terms(&self) -> FixedTerms {
+        FixedTerms {
+            threshold: self.ack_threshold,
+            delay: self.requested_max_ack_delay,
+            reordering: self.ack_reordering_threshold,
         }
     }
 
@@ -379,7 +433,11 @@ impl TransportConfig {
     /// Creates the search for the datagram size of a new path.
     pub(crate) fn mtu_search(&self) -> MtuSearch {
         if self.mtu_discovery {
-            MtuSearch::new(self.mtu, self.mtu_max)
+            MtuSearch::new(self.mtu, self.mtu_max).with_pace(MtuSearchPace {
+                raise_interval: self.mtu_raise_interval,
+                black_hole_delay: self.mtu_black_hole_delay,
+                resolution: self.mtu_resolution,
+            })
         } else {
             MtuSearch::disabled(self.mtu)
         }

@@ -18,6 +18,8 @@ use crate::space::sent::SentFrame;
 pub struct AckRequest {
     /// The peer's `min_ack_delay`; `None` if it accepts no requests.
     offer: Option<Duration>,
+    /// The values that the program has fixed.
+    fixed: FixedTerms,
     /// The peer's `max_ack_delay`.
     announced: Duration,
     /// The terms of the last request; `None` while the defaults apply.
@@ -45,6 +47,17 @@ struct Terms {
     reordering: u64,
 }
 
+/// Values of requests that do not follow the path, because the program has fixed them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct FixedTerms {
+    /// Ack-eliciting packets that the peer may receive without sending an ACK.
+    pub threshold: Option<u64>,
+    /// The longest time by which the peer delays an ACK.
+    pub delay: Option<Duration>,
+    /// Packets out of order after which the peer sends an ACK at once.
+    pub reordering: Option<u64>,
+}
+
 /// The state of the path when a request is considered.
 #[derive(Clone, Copy, Debug)]
 pub struct Situation {
@@ -63,6 +76,14 @@ pub struct Situation {
 }
 
 impl AckRequest {
+    /// Creates the state of a connection whose peer is unknown.
+    pub fn new(fixed: FixedTerms) -> Self {
+        Self {
+            fixed,
+            ..Self::default()
+        }
+    }
+
     ///Processes the peer's parameters. No request is sent unless the peer accepts requests and `is_enabled` is
     /// true.
     pub fn on_peer_parameters(
@@ -102,7 +123,8 @@ impl AckRequest {
         }
         let desired = self.desired(min, situation);
         if !self.differs_enough(&desired) {
-            self.pending = None;
+            // A request that was lost stays due.
+            self.pending = self.pending.filter(|terms| self.latest == Some(*terms));
             return;
         }
         // A return to every second packet is requested at once, any other change once per round
@@ -129,18 +151,21 @@ impl AckRequest {
             situation.window / ACKS_PER_WINDOW
         };
         Terms {
-            threshold,
-            // At most the delay that the peer announced, so that the last packets of a transfer are
-            // acknowledged no later than without a request.
-            delay: whole_micros(situation.rtt / 4).clamp(min, self.announced.max(min)),
-            reordering: situation.packet_threshold,
+            threshold: self.fixed.threshold.unwrap_or(threshold),
+            delay: match self.fixed.delay {
+                Some(delay) => whole_micros(delay).max(min),
+                // At most the delay that the peer announced, so that the last packets of a transfer
+                // are acknowledged no later than without a request.
+                None => whole_micros(situation.rtt / 4).clamp(min, self.announced.max(min)),
+            },
+            reordering: self.fixed.reordering.unwrap_or(situation.packet_threshold),
         }
     }
 
     /// Returns true when `desired` differs from the last request by a factor of two, or in kind.
     fn differs_enough(&self, desired: &Terms) -> bool {
         let Some(latest) = self.latest else {
-            return desired.threshold > DEFAULT_THRESHOLD;
+            return desired.threshold > DEFAULT_THRESHOLD || self.fixed != FixedTerms::default();
         };
         let is_careful = |terms: &Terms| terms.threshold == DEFAULT_THRESHOLD;
         let far = |a: u64, b: u64| a.max(b) >= 2 * a.min(b).max(1);

@@ -125,7 +125,7 @@ impl LossRecovery {
             paths: PathTable::new(now, &config, &experience),
             first_numbers,
             probe_timer: ProbeTimer::new(now),
-            ack_request: AckRequest::default(),
+            ack_request: AckRequest::new(config.fixed_ack_terms()),
             ack_delay_exponent: None,
             lists: FrameLists::default(),
             lost: Vec::new(),

@@ -90,6 +90,56 @@ fn thresholds_and_windows_reach_courser_within_its_bounds() {
 }
 
 #[test]
+fn values_of_the_search_and_of_ack_frequency_reach_courser() {
+    let mut config = TransportConfig::default();
+    let (mut search, mut acks) = (MtuDiscoveryConfig::default(), AckFrequencyConfig::default());
+    config.ack_frequency_config(Some(acks.clone()));
+    config.mtu_discovery_config(Some(search.clone()));
+    let (built, own) = (config.build(), quic::TransportConfig::default());
+    assert_eq!(built.mtu_max, 1452);
+    assert_eq!(built.mtu_raise_interval, own.mtu_raise_interval);
+    assert_eq!(built.mtu_resolution, own.mtu_resolution);
+    assert_eq!(
+        (built.ack_threshold, built.mtu_black_hole_delay),
+        (None, None)
+    );
+
+    let second = Duration::from_secs(1);
+    search
+        .interval(second)
+        .black_hole_cooldown(second * 2)
+        .minimum_change(30);
+    acks.ack_eliciting_threshold(VarInt::from_u32(10))
+        .max_ack_delay(Some(second))
+        .reordering_threshold(VarInt::from_u32(5));
+    config.ack_frequency_config(Some(acks.clone()));
+    config.mtu_discovery_config(Some(search.clone()));
+    let built = config.build();
+    assert_eq!(built.mtu_raise_interval, second);
+    assert_eq!(built.mtu_black_hole_delay, Some(second * 2));
+    assert_eq!(built.mtu_resolution, 30);
+    assert_eq!(built.ack_threshold, Some(10));
+    assert_eq!(built.requested_max_ack_delay, Some(second));
+    assert_eq!(built.ack_reordering_threshold, Some(5));
+
+    for (time, size, count) in [
+        (Duration::ZERO, 0, VarInt::from_u32(0)),
+        (Duration::MAX, u16::MAX, VarInt::MAX),
+    ] {
+        search
+            .interval(time)
+            .black_hole_cooldown(time)
+            .minimum_change(size);
+        acks.ack_eliciting_threshold(count)
+            .max_ack_delay(Some(time))
+            .reordering_threshold(count);
+        config.ack_frequency_config(Some(acks.clone()));
+        config.mtu_discovery_config(Some(search.clone()));
+        assert_eq!(config.build().validate(), Ok(()), "{config:?}");
+    }
+}
+
+#[test]
 fn debug_shows_the_names_and_values_of_quinn() {
     let mut config = TransportConfig::default();
     config
@@ -111,6 +161,14 @@ fn debug_shows_the_names_and_values_of_quinn() {
     for part in expected {
         assert!(text.contains(part), "{part} in {text}");
     }
+    assert_eq!(
+        format!("{:?}", AckFrequencyConfig::default()),
+        "AckFrequencyConfig { ack_eliciting_threshold: 1, max_ack_delay: None, reordering_threshold: 2 }"
+    );
+    assert_eq!(
+        format!("{:?}", MtuDiscoveryConfig::default()),
+        "MtuDiscoveryConfig { interval: 600s, upper_bound: 1452, minimum_change: 20, black_hole_cooldown: 60s }"
+    );
     let mut cubic = congestion::CubicConfig::default();
     assert_eq!(
         format!("{cubic:?}"),

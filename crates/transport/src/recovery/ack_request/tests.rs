@@ -206,3 +206,92 @@ fn raised_packet_threshold_is_sent_to_the_peer() {
     let frame = sent(&mut request).expect("the second");
     assert_eq!(frame.reordering_threshold, 9);
 }
+
+#[test]
+fn lost_request_survives_reviews_that_change_nothing() {
+    let mut request = request();
+    request.review(&at(1000));
+    sent(&mut request).expect("the first");
+    request.on_lost(0);
+    request.review(&at(1001));
+    let again = sent(&mut request).map(|frame| frame.sequence);
+    assert_eq!(again, Some(1));
+}
+
+/// Returns the frame of a connection with fixed terms, in slow start.
+fn fixed(terms: FixedTerms) -> Option<AckFrequency> {
+    let mut request = AckRequest::new(terms);
+    request.on_peer_parameters(ANNOUNCED, Some(LEAST), true);
+    let start = Situation {
+        in_slow_start: true,
+        ..at(1000)
+    };
+    request.review(&start);
+    let frame = sent(&mut request);
+    request.on_acked(0);
+    let later = Situation {
+        now: start.now + RTT * 4,
+        ..start
+    };
+    request.review(&later);
+    assert!(!request.has_frames_to_send(), "it is requested once");
+    frame
+}
+
+#[test]
+fn fixed_terms_apply_from_the_beginning() {
+    let frame = |threshold, delay, reordering| AckFrequency {
+        sequence: 0,
+        ack_eliciting_threshold: threshold,
+        requested_max_ack_delay: delay,
+        reordering_threshold: reordering,
+    };
+    let none = FixedTerms::default();
+    assert_eq!(fixed(none), None);
+    for (terms, expected) in [
+        (
+            FixedTerms {
+                threshold: Some(9),
+                ..none
+            },
+            frame(9, 10_000, 3),
+        ),
+        (
+            FixedTerms {
+                delay: Some(Duration::from_millis(80)),
+                ..none
+            },
+            frame(1, 80_000, 3),
+        ),
+        (
+            FixedTerms {
+                delay: Some(Duration::ZERO),
+                ..none
+            },
+            frame(1, 1000, 3),
+        ),
+        (
+            FixedTerms {
+                reordering: Some(0),
+                ..none
+            },
+            frame(1, 10_000, 0),
+        ),
+    ] {
+        assert_eq!(fixed(terms), Some(expected), "{terms:?}");
+    }
+}
+
+#[test]
+fn fixed_delay_leaves_the_threshold_to_the_window() {
+    let mut request = AckRequest::new(FixedTerms {
+        delay: Some(Duration::from_millis(80)),
+        ..FixedTerms::default()
+    });
+    request.on_peer_parameters(ANNOUNCED, Some(LEAST), true);
+    request.review(&at(1000));
+    let frame = sent(&mut request).expect("a large window");
+    assert_eq!(frame.ack_eliciting_threshold, 50);
+    assert_eq!(frame.requested_max_ack_delay, 80_000);
+    assert_eq!(request.max_ack_delay(), Duration::from_millis(80));
+}
