@@ -306,12 +306,12 @@ mod tests {
         let configs = tls.expect("valid settings").tcp;
         let remembered = || configs.others.lock().len();
         for port in 1..=REMEMBERED_PORTS as u16 {
-            configs.at(port);
+            configs.at(port, HttpVersion::Auto);
         }
         assert_eq!(remembered(), REMEMBERED_PORTS);
-        configs.at(1);
+        configs.at(1, HttpVersion::Auto);
         assert_eq!(remembered(), REMEMBERED_PORTS);
-        configs.at(REMEMBERED_PORTS as u16 + 1);
+        configs.at(REMEMBERED_PORTS as u16 + 1, HttpVersion::Auto);
         assert_eq!(remembered(), 1);
     }
 }
