@@ -177,11 +177,13 @@ impl Origin {
         }
         // Checks the syntax of the parts.
         let uri: Uri = text.parse().ok()?;
+        uri.scheme_str()
+            .filter(|it| it.eq_ignore_ascii_case(scheme))?;
         let authority = uri.authority()?;
-        let port = match authority.port() {
-            Some(port) => Some(port.as_str().parse().ok()?),
-            None if authority.as_str().ends_with(':') => return None,
-            None => default_port(scheme),
+        // `Uri` accepts ports above 65535.
+        let port = match authority.as_str().strip_prefix(authority.host())? {
+            "" => default_port(scheme),
+            port => Some(port.strip_prefix(':')?.parse().ok()?),
         };
         (!authority.host().is_empty()).then(|| Self::Tuple {
             scheme: scheme.to_ascii_lowercase(),

@@ -370,7 +370,7 @@ impl Session {
     pub fn give_back_data(&mut self, bytes: u64) {
         if let Some(flow) = &mut self.flow {
             flow.give_back(bytes);
-            self.news.data = bytes > 0;
+            self.news.data |= bytes > 0;
         }
     }
 

@@ -172,7 +172,13 @@ impl<S> Sessions<S> {
         }
         self.support = match Agreement::negotiate(self.side, &self.config, peer)? {
             Ok(agreement) => Support::Agreed(agreement),
-            Err(reason) => Support::Unsupported(reason),
+            Err(reason) => {
+                let streams = self.streams.take_all();
+                let refused = |stream| Event::Refused(stream, code::BUFFERED_STREAM_REJECTED);
+                self.events.extend(streams.map(refused));
+                self.datagrams = EarlyDatagrams::default();
+                Support::Unsupported(reason)
+            }
         };
         let held = self.states.keys().copied().map(Event::Decide);
         self.events.extend(held);
@@ -460,11 +466,12 @@ impl<S> Sessions<S> {
         if session.quarter() >= self.requests {
             return Err(invalid("session ID beyond the granted request streams"));
         }
-        match self.side {
+        match (self.side, &self.support) {
+            (_, Support::Unsupported(_)) => Ok(Place::None),
             // The request may be on its way.
-            Side::Server => Ok(Place::Future),
+            (Side::Server, _) => Ok(Place::Future),
             // A client knows all its sessions.
-            Side::Client => Ok(Place::None),
+            (Side::Client, _) => Ok(Place::None),
         }
     }
 

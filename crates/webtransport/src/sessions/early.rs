@@ -59,6 +59,13 @@ impl<S> EarlyStreams<S> {
             .map(|early| (early.direction, early.stream))
     }
 
+    /// Removes all streams, in order.
+    pub(super) fn take_all(&mut self) -> impl Iterator<Item = S> {
+        std::mem::take(&mut self.0)
+            .into_iter()
+            .map(|early| early.stream)
+    }
+
     /// Removes the oldest stream if its time has passed.
     pub(super) fn pop_expired(&mut self, now: Time) -> Option<S> {
         let is_expired = self.next_timeout().is_some_and(|time| time <= now);
