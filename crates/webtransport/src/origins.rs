@@ -172,13 +172,12 @@ impl Origin {
             return Some(Self::Null);
         }
         let (scheme, authority) = text.split_once("://")?;
-        if text.len() > LONGEST || authority.contains(['/', '@', '?', '#']) {
+        // `Uri` accepts an empty scheme.
+        if scheme.is_empty() || text.len() > LONGEST || authority.contains(['/', '@', '?', '#']) {
             return None;
         }
         // Checks the syntax of the parts.
         let uri: Uri = text.parse().ok()?;
-        uri.scheme_str()
-            .filter(|it| it.eq_ignore_ascii_case(scheme))?;
         let authority = uri.authority()?;
         // `Uri` accepts ports above 65535.
         let port = match authority.as_str().strip_prefix(authority.host())? {

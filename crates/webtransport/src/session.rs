@@ -448,7 +448,11 @@ impl Session {
         self.noise.add(now, chunk.len());
         self.reader.push(chunk);
         loop {
-            let longest = |kind| SessionCapsule::longest(kind, flow_control);
+            let is_open = self.receive == ReceiveHalf::Open;
+            let longest = |kind| match is_open {
+                true => SessionCapsule::longest(kind, flow_control),
+                false => Some(0), // Nothing is skipped after WT_CLOSE_SESSION.
+            };
             // The only error of the reader is a value that is too long for its type.
             let capsule = self.reader.poll(longest);
             let capsule = capsule.map_err(|_| malformed("a capsule that is too long"))?;
