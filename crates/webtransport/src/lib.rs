@@ -20,15 +20,18 @@
 //! // Each end announces all dialects in its SETTINGS, and reads those of the other.
 //! let mut client = Sessions::<u64>::new(Side::Client, Config::new());
 //! let mut server = Sessions::<u64>::new(Side::Server, Config::new());
-//! let peer = |settings| Peer {
-//!     settings,
-//!     h3_datagram: true,
-//!     extended_connect: true,
-//!     max_datagram_frame_size: 65_535,
-//!     reset_stream_at: true,
-//! };
-//! client.on_peer(&peer(&Config::new().settings(Side::Server)))?;
-//! server.on_peer(&peer(&Config::new().settings(Side::Client)))?;
+//! fn peer(settings: &[(u64, u64)]) -> Peer<'_> {
+//!     Peer {
+//!         settings,
+//!         h3_datagram: true,
+//!         extended_connect: true,
+//!         max_datagram_frame_size: 65_535,
+//!         reset_stream_at: true,
+//!     }
+//! }
+//! let settings = [Side::Client, Side::Server].map(|side| Config::new().settings(side));
+//! server.on_peer(&peer(&settings[0]))?;
+//! client.on_peer(&peer(&settings[1]))?;
 //!
 //! // The client sends an extended CONNECT on its first request stream, whose ID is the number of the session.
 //! let id = SessionId::new(0)?;
