@@ -202,7 +202,7 @@ fn default_port(scheme: &str) -> Option<u16> {
     }
 }
 
-/// Longest text that is parsed as an origin in bytes (attack A260): a scheme, a name of 253 bytes and a port.
+/// Longest text that is parsed as an origin in bytes (attack A259): a scheme, a name of 253 bytes and a port.
 const LONGEST: usize = 320;
 
 #[cfg(test)]

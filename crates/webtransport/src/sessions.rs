@@ -14,7 +14,7 @@ use http::{Request, StatusCode};
 use thiserror::Error;
 
 use self::early::{EarlyDatagrams, EarlyStreams};
-use self::past::Past;
+use self::past::{Fate, Past};
 use crate::agreement::{Agreement, Peer, Unsupported};
 use crate::code;
 use crate::config::Config;
@@ -505,24 +505,6 @@ enum Place {
     Past(Fate),
     /// A request that is no session.
     None,
-}
-
-/// The end of a session number that is remembered.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Fate {
-    /// The session has ended.
-    Ended,
-    /// The request was refused.
-    Refused,
-}
-
-impl Fate {
-    const fn code(self) -> Code {
-        match self {
-            Self::Ended => code::SESSION_GONE,
-            Self::Refused => code::BUFFERED_STREAM_REJECTED,
-        }
-    }
 }
 
 const fn refused<S>(stream: S) -> StreamFate<S> {

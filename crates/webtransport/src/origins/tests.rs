@@ -16,7 +16,7 @@ fn allows(origins: &Origins, origin: &str) -> bool {
     check(origins, &[origin.as_bytes()]).is_ok()
 }
 
-/// draft-ietf-webtrans-http3-16 §3.2; WT-h3-004, WT-h3-031, A260.
+/// draft-ietf-webtrans-http3-16 §3.2; WT-h3-004, WT-h3-031, A259.
 #[test]
 fn pages_of_the_same_host_and_port_are_allowed_by_default() {
     let origins = Origins::default();
@@ -49,7 +49,7 @@ fn default_ports_are_equal_to_absent_ones() {
     assert!(allows(&origins, "http://a.example"));
 }
 
-/// draft-ietf-webtrans-http3-16 §3.2; WT-h3-032, A260.
+/// draft-ietf-webtrans-http3-16 §3.2; WT-h3-032, A259.
 #[test]
 fn null_several_and_invalid_origins_are_refused_unless_named() {
     let long = format!("https://{}.example", "a".repeat(65_536));

@@ -113,7 +113,7 @@ fn request_with_another_scheme_or_without_authority_is_malformed() {
     }
 }
 
-/// draft-ietf-webtrans-http3-16 §3.2; WT-h3-004, WT-h3-031, A260.
+/// draft-ietf-webtrans-http3-16 §3.2; WT-h3-004, WT-h3-031, A259.
 #[test]
 fn request_from_another_origin_is_forbidden() {
     for origin in ["https://evil.example", "null", "", "x"] {

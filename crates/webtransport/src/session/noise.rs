@@ -47,7 +47,7 @@ impl Noise {
     }
 }
 
-/// Bytes without an effect on the CONNECT stream of a session (limit K310).
+/// Bytes without an effect on the CONNECT stream of a session (limit K308).
 const MAX_NOISE: usize = 1024 * 1024;
 /// Time in which one of these bytes is forgotten, 16 KiB in a second.
 const FORGOTTEN_EACH: Duration = Duration::from_nanos(61_035);

@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use super::Fate;
+use courser_http3::Code;
+
+use crate::code;
 use crate::session_id::SessionId;
 
 /// The last sessions of a connection, so that their late streams are told apart from those of sessions that never
@@ -47,6 +49,25 @@ impl Past {
         };
         entry.late = entry.late.saturating_add(1);
         entry.late <= MAX_LATE
+    }
+}
+
+/// The end of a session number that is remembered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Fate {
+    /// The session has ended.
+    Ended,
+    /// The request was refused.
+    Refused,
+}
+
+impl Fate {
+    /// Returns the code for late streams.
+    pub(super) const fn code(self) -> Code {
+        match self {
+            Self::Ended => code::SESSION_GONE,
+            Self::Refused => code::BUFFERED_STREAM_REJECTED,
+        }
     }
 }
 

@@ -70,7 +70,7 @@ fn code_of(admission: &Admission) -> Option<Code> {
     }
 }
 
-/// draft-ietf-webtrans-http3-16 §7.1; WT-v-004, WT-h3-012, A262.
+/// draft-ietf-webtrans-http3-16 §7.1; WT-v-004, WT-h3-012, A251.
 #[test]
 fn requests_and_streams_wait_for_the_settings_of_the_client() {
     let mut server = unknown();
@@ -85,7 +85,7 @@ fn requests_and_streams_wait_for_the_settings_of_the_client() {
     assert_eq!(events(&mut server), [Event::Stream(session(0), UNI, 1)]);
 }
 
-/// draft-ietf-webtrans-http3-16 §3.1; WT-h3-003, WT-h3-025, WT-v-007, A262.
+/// draft-ietf-webtrans-http3-16 §3.1; WT-h3-003, WT-h3-025, WT-v-007, A251.
 #[test]
 fn sessions_of_a_client_that_lacks_a_requirement_are_malformed() {
     let mut server = unknown();
@@ -174,7 +174,7 @@ fn streams_wait_for_their_session_up_to_a_number_and_a_time() {
     assert_eq!((server.next_timeout(), server.len()), (None, 0));
 }
 
-/// draft-ietf-webtrans-http3-16 §4.6; WT-h3-012, WT-h3-067, WT-h3-070, A261.
+/// draft-ietf-webtrans-http3-16 §4.6; WT-h3-012, WT-h3-067, WT-h3-070, A250.
 #[test]
 fn datagrams_wait_for_their_session_up_to_a_number_and_bytes_and_a_time() {
     let mut server = server();
@@ -298,7 +298,7 @@ fn streams_and_datagrams_of_a_refused_request_are_no_error() {
     assert!(server.accept(id).is_none());
 }
 
-/// draft-ietf-webtrans-http3-16 §3.2; WT-h3-007, WT-h3-036.
+/// draft-ietf-webtrans-http3-16 §3.2, §4.3; WT-h3-007, WT-h3-036, WT-h3-059.
 #[test]
 fn session_that_reads_capsules_exists_once_the_request_is_accepted() {
     let mut server = server();
