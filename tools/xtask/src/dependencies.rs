@@ -86,7 +86,14 @@ const ALLOWED: &[Allowed] = &[
     },
     Allowed {
         package: "bytes",
-        folders: &["base", "http3", "link", "qpack", "transport", "webtransport"],
+        folders: &[
+            "base",
+            "http3",
+            "link",
+            "qpack",
+            "transport",
+            "webtransport",
+        ],
         reason: "the type of owned buffers that Rust network libraries share",
     },
     Allowed {
