@@ -176,7 +176,7 @@ fn close_that_arrived_before_the_end_of_the_connection_is_told() {
     assert_eq!(session.closed(), Some(&Closed::ConnectionLost));
 }
 
-/// draft-ietf-webtrans-http3-16 §6; WT-h3-024, WT-h3-102, WT-h3-103, A253.
+/// draft-ietf-webtrans-http3-16 §6; WT-h3-024, WT-h3-103, A253.
 #[test]
 fn close_waits_three_probe_timeouts_for_the_peer() {
     for (probe_timeout, wait) in [(0, 100), (33, 100), (50, 150), (1000, 3000), (10_000, 5000)] {

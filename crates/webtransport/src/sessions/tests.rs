@@ -154,7 +154,7 @@ fn request_as_early_data_is_too_early() {
     assert!(server.is_empty());
 }
 
-/// draft-ietf-webtrans-http3-16 §4.6; WT-h3-012, WT-h3-069, WT-h3-072, MT-003, A250.
+/// draft-ietf-webtrans-http3-16 §4.6; WT-h3-012, WT-h3-069, MT-003, A250.
 #[test]
 fn streams_wait_for_their_session_up_to_a_number_and_a_time() {
     let mut server = server();
@@ -228,7 +228,7 @@ fn number_beyond_the_granted_requests_is_an_error_of_the_connection() {
     assert_eq!(stream(&mut client, 2, 1), Err(Code::ID_ERROR));
 }
 
-/// draft-ietf-webtrans-http3-16 §4, §6; WT-h3-023, WT-h3-049, WT-h3-104, A258.
+/// draft-ietf-webtrans-http3-16 §4, §6; WT-h3-049, WT-h3-104, A258.
 #[test]
 fn streams_of_a_closed_session_are_gone() {
     let mut server = server();
