@@ -5,7 +5,8 @@ use courser_wire::{Direction, MAX_STREAMS};
 /// The limits that one end sets for the streams of the other end in each session.
 ///
 /// The default is what this crate announces: 1024 streams in each direction and 16 MiB (limit K305). Browsers fail
-/// to open a stream beyond a limit instead of waiting, so the limits of streams are high.
+/// to open a stream beyond a limit instead of waiting, so the limits of streams are high. A limit of 0 beside others
+/// above 0 allows nothing of its kind for the whole session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// The bytes in the bodies of all streams of the session, without headers and capsules.

@@ -132,11 +132,18 @@ impl<'a> Parser<'a> {
         self.take_while(|byte| byte.is_ascii_digit())
     }
 
-    /// Skips a Byte Sequence (RFC 9651 §4.2.7).
+    /// Skips a Byte Sequence (RFC 9651 §4.2.7), whose content must be base64. Padding may be missing.
     fn byte_sequence(&mut self) -> Option<()> {
         self.next()?;
-        self.take_while(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte));
-        self.take(b':').then_some(())
+        let digits = self.take_while(|byte| byte.is_ascii_alphanumeric() || b"+/".contains(&byte));
+        let padding = self.take_while(|byte| byte == b'=');
+        let most = match digits % 4 {
+            0 => Some(0),
+            1 => None, // Six bits are no byte.
+            remainder => Some(4 - remainder),
+        };
+        let is_base64 = most.is_some_and(|most| padding <= most);
+        (is_base64 && self.take(b':')).then_some(())
     }
 
     /// Skips a Display String (RFC 9651 §4.2.10), whose bytes must be UTF-8.
