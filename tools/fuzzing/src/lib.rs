@@ -17,6 +17,7 @@ mod proxy_request;
 mod qpack;
 #[cfg(test)]
 mod seeds;
+mod session;
 mod tls;
 mod wire;
 
@@ -27,6 +28,7 @@ pub use http3_connection::http3_connection;
 pub use pair::pair;
 pub use proxy_request::proxy_request;
 pub use qpack::{qpack_decoder, qpack_instructions};
+pub use session::session;
 pub use wire::{frames, header, transport_parameters};
 
 /// A fuzz target, which processes one input at a time.
@@ -44,7 +46,7 @@ const fn target(name: &'static str, run: fn(&[u8]), derived: usize) -> Target {
 }
 
 /// All fuzz targets, one for each folder of seeds.
-pub const TARGETS: [Target; 13] = [
+pub const TARGETS: [Target; 14] = [
     target("header", header, PARSER),
     target("frames", frames, PARSER),
     target("transport_parameters", transport_parameters, PARSER),
@@ -54,6 +56,7 @@ pub const TARGETS: [Target; 13] = [
     target("http3_message", http3_message, PARSER),
     target("capsules", capsules, PARSER),
     target("http3_connection", http3_connection, PARSER),
+    target("session", session, PARSER),
     target("endpoint", endpoint, HANDSHAKE),
     target("pair", pair, HANDSHAKE),
     target("proxy_request", proxy_request, HANDSHAKE),

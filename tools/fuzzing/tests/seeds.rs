@@ -51,6 +51,11 @@ fn http3_connection_seeds_hold() {
 }
 
 #[test]
+fn session_seeds_hold() {
+    run("session");
+}
+
+#[test]
 fn endpoint_seeds_hold() {
     run("endpoint");
 }

@@ -86,7 +86,14 @@ const ALLOWED: &[Allowed] = &[
     },
     Allowed {
         package: "bytes",
-        folders: &["base", "http3", "link", "qpack", "transport"],
+        folders: &[
+            "base",
+            "http3",
+            "link",
+            "qpack",
+            "transport",
+            "webtransport",
+        ],
         reason: "the type of owned buffers that Rust network libraries share",
     },
     Allowed {
@@ -96,7 +103,7 @@ const ALLOWED: &[Allowed] = &[
     },
     Allowed {
         package: "http",
-        folders: &["http3"],
+        folders: &["http3", "webtransport"],
         reason: "the types of requests and responses",
     },
     Allowed {
@@ -131,7 +138,7 @@ const ALLOWED: &[Allowed] = &[
     },
     Allowed {
         package: "thiserror",
-        folders: &["http3", "qpack"],
+        folders: &["http3", "qpack", "webtransport"],
         reason: "error types",
     },
     Allowed {
