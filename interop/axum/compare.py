@@ -136,12 +136,24 @@ def with_curl(version, port, scheme, request):
     return normal(int(lines[0].split(" ")[1]), pairs, body)
 
 
+class Http3(H3Connection):
+    """HTTP/3 of aioquic, which ends the connection at a HEAD whose answer has a length (RFC 9110 §8.6 allows it)."""
+
+    def __init__(self, quic):
+        super().__init__(quic)
+        self.heads = set()
+
+    def _check_content_length(self, stream):
+        if stream.stream_id not in self.heads:
+            super()._check_content_length(stream)
+
+
 class Client(QuicConnectionProtocol):
     """A client of HTTP/3."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self.http = H3Connection(self._quic)
+        self.http = Http3(self._quic)
         self.answers = {}
         self.waiting = {}
 
@@ -158,13 +170,19 @@ class Client(QuicConnectionProtocol):
         head += [(name.encode(), value.encode()) for name, value in fields.items()]
         if content is not None:
             head.append((b"content-length", str(len(content)).encode()))
+        if method == "HEAD":
+            self.http.heads.add(stream)
         self.answers[stream] = ([], bytearray())
         self.waiting[stream] = asyncio.get_running_loop().create_future()
         self.http.send_headers(stream, head, end_stream=not content)
         if content:
             self.http.send_data(stream, content, end_stream=True)
         self.transmit()
-        return await asyncio.wait_for(self.waiting[stream], 10)
+        try:
+            return await asyncio.wait_for(self.waiting[stream], 10)
+        except asyncio.TimeoutError:
+            fields, content = self.answers[stream]
+            return f"no end of the answer within 10 s ({len(fields)} fields, {len(content)} bytes of content)"
 
     def quic_event_received(self, event):
         if isinstance(event, StreamReset):
@@ -306,6 +324,8 @@ def main():
             print(f"{version}\t{name}\t{field}: {value}, and {wanted}\t{reason}")
         print(f"{version}\t{len(of)} answers, {count} differences")
     for key in known.keys() - used:
+        if known[key].startswith("sometimes"):
+            continue
         failed += 1
         print(f"{key} is expected and does not occur")
     for text, where, what in [
