@@ -5,7 +5,8 @@
 //!
 //! - [`Channel`] is what generated clients send calls on. It resolves the name of a server, keeps a connection to each
 //!   of its addresses, connects again, and distributes calls over the addresses that answer.
-//! - [`ServerLayer`] enforces deadlines in a server, and tells services the address of the client.
+//! - [`ServerLayer`] enforces deadlines in a server, and tells services the address of the client; [`peer_certs`] are
+//!   the client's certificates.
 //! - Both convert each error to the [`Status`](tonic::Status) that gRPC defines for it; see [`code_of`].
 //!
 //! A server is any [`courser_server::serve`] with a generated service. The protocol is that of gRPC over HTTP/2
@@ -25,5 +26,7 @@ mod status;
 pub use self::channel::{Backend, Channel, ChannelBuilder};
 pub use self::deadline::Deadline;
 #[cfg(feature = "server")]
-pub use self::server::{RequestBody, ResponseBody, ResponseFuture, ServerLayer, ServerService};
+pub use self::server::{
+    RequestBody, ResponseBody, ResponseFuture, ServerLayer, ServerService, peer_certs,
+};
 pub use self::status::code_of;

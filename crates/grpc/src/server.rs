@@ -5,10 +5,12 @@ mod limit;
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use courser_quic::runtime::sleep_until;
+use courser_quic::rustls::pki_types::CertificateDer;
 use courser_server::Peer;
 use http::{HeaderMap, Request, Response, header};
 use pin_project_lite::pin_project;
@@ -25,9 +27,8 @@ use crate::deadline::{Deadline, timeout_of};
 /// - **Deadlines.** When the `grpc-timeout` of a call has passed, the handler is dropped and the client receives
 ///   `DeadlineExceeded`: as the whole response, or in the trailers of a response that has begun. The handler finds the
 ///   [`Deadline`] in the extensions of its request. A malformed field is ignored.
-/// - **Addresses.** [`tonic::Request::remote_addr`] and `local_addr` return those of the connection. The client's
-///   certificates are in [`Peer::tls`]: `request.extensions().get::<Peer>()`. (tonic's `peer_certs` returns `None`:
-///   nothing but tonic can construct the type that it looks for.)
+/// - **Addresses.** [`tonic::Request::remote_addr`] and `local_addr` return those of the connection. The
+///   client's certificates are in [`peer_certs`], and more of its handshake in [`Peer::tls`].
 /// - **Statuses.** A stream of requests that breaks off has the status of its reason: `Cancelled` if the client has
 ///   cancelled the call or its connection is lost. See [`code_of`](crate::code_of).
 ///
@@ -130,6 +131,40 @@ impl<S> ServerService<S> {
         let alarm = sleep_until(deadline.instant());
         Some(Limit { alarm, timeout })
     }
+}
+
+/// Returns the certificate chain that the client of a call presented, its own certificate first, as
+/// `tonic::Request::peer_certs` does behind tonic's own server.
+///
+/// `None` if it presented none, which is always so without
+/// [`Server::client_authentication`](courser_server::Server::client_authentication), or if the server is not
+/// [`courser_server::serve`]. No [`ServerLayer`] is needed. It works in handlers and in interceptors, over HTTP/3 and
+/// HTTP/2.
+///
+/// The chain is copied. [`Peer::tls`] lends it: `request.extensions().get::<Peer>()`.
+///
+/// (tonic's method returns `None` here. It looks for the extension `TlsConnectInfo` of its transport, which nothing but
+/// tonic can construct.)
+///
+/// ```
+/// # mod courser { pub use courser_grpc as grpc; }
+/// use courser::grpc::peer_certs;
+/// use tonic::{Request, Status};
+///
+/// fn only_known(request: Request<()>) -> Result<Request<()>, Status> {
+///     let chain = peer_certs(&request).ok_or_else(|| Status::unauthenticated("no certificate"))?;
+///     match chain.first().is_some_and(|own| is_known(own)) {
+///         true => Ok(request),
+///         false => Err(Status::permission_denied("not a client of ours")),
+///     }
+/// }
+/// # fn is_known(der: &[u8]) -> bool { !der.is_empty() }
+/// # assert_eq!(only_known(Request::new(())).unwrap_err().code(), tonic::Code::Unauthenticated);
+/// ```
+pub fn peer_certs<T>(request: &tonic::Request<T>) -> Option<Arc<Vec<CertificateDer<'static>>>> {
+    let peer = request.extensions().get::<Peer>()?;
+    let chain = &peer.tls().client_certificates;
+    (!chain.is_empty()).then(|| Arc::new(chain.clone()))
 }
 
 fn is_grpc(headers: &HeaderMap) -> bool {

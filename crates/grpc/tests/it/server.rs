@@ -1,9 +1,10 @@
 //! What services find behind the layer, and services of other crates.
 
 use courser_client::HttpVersion;
-use courser_grpc::{Channel, Deadline, ServerLayer};
+use courser_grpc::{Channel, Deadline, ServerLayer, peer_certs};
+use courser_quic::rustls::pki_types::PrivatePkcs8KeyDer;
 use courser_quic::{ClientAuthentication, Identity};
-use courser_server::{Peer, serve};
+use courser_server::serve;
 use tonic::codec::CompressionEncoding;
 use tonic::{Code, Request, Status};
 use tonic_health::pb::HealthCheckRequest;
@@ -21,7 +22,7 @@ use super::service::Test;
 struct Seen {
     remote: Option<std::net::SocketAddr>,
     local: Option<std::net::SocketAddr>,
-    certificates: usize,
+    certificates: Option<Vec<Vec<u8>>>,
     has_deadline: bool,
     user_agent: Option<String>,
 }
@@ -32,15 +33,12 @@ type Reports = tokio::sync::mpsc::UnboundedReceiver<Seen>;
 fn guarded(policy: ClientAuthentication) -> (String, Reports) {
     let (report, reports) = tokio::sync::mpsc::unbounded_channel();
     let guard = move |request: Request<()>| {
-        let peer = request
-            .extensions()
-            .get::<Peer>()
-            .expect("behind courser's server");
+        let certificates = peer_certs(&request);
         let agent = request.metadata().get("user-agent");
         let seen = Seen {
             remote: request.remote_addr(),
             local: request.local_addr(),
-            certificates: peer.tls().client_certificates.len(),
+            certificates: certificates.map(|chain| chain.iter().map(|it| it.to_vec()).collect()),
             has_deadline: Deadline::of(&request).is_some(),
             user_agent: agent.and_then(|it| it.to_str().ok()).map(str::to_owned),
         };
@@ -85,7 +83,7 @@ async fn services_see_addresses_and_interceptors_of_both_ends_run() {
         if let Some(local) = seen.local {
             assert!(uri.ends_with(&format!(":{}", local.port())), "{seen:?}");
         }
-        assert_eq!((seen.certificates, seen.has_deadline), (0, false));
+        assert_eq!((seen.certificates, seen.has_deadline), (None, false));
         let agent = seen.user_agent.expect("always sent");
         assert!(agent.starts_with("shop/2 grpc-rust-courser/"), "{agent}");
         let add = |mut request: Request<()>| {
@@ -103,21 +101,38 @@ async fn services_see_addresses_and_interceptors_of_both_ends_run() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn certificate_of_a_client_reaches_the_service() {
-    let own = Identity::dev().expect("random numbers");
+async fn certificates_of_a_client_reach_the_service() {
+    let create = || rcgen::generate_simple_self_signed(["client".to_owned()]).expect("a key");
+    // The second one is not needed, but a client may present what it likes behind its own.
+    let (own, other) = (create(), create());
+    let chain = [&own, &other].map(|it| it.cert.der().clone());
+    let expected: Vec<_> = chain.iter().map(|it| it.to_vec()).collect();
+    let key = own.signing_key.serialize_der();
+    let identity = || {
+        let key = PrivatePkcs8KeyDer::from(key.clone());
+        Identity::new(chain.to_vec(), key.into())
+    };
     let mut roots = courser_quic::rustls::RootCertStore::empty();
-    roots.add(own.certificate()).expect("valid");
-    let policy = ClientAuthentication::Required(roots);
-    let (uri, mut reports) = guarded(policy);
-    let channel = to(&uri).identity(own).build().expect("valid settings");
-    let error = within(Client::new(channel).empty_call(Empty {}))
-        .await
-        .expect_err("no token");
-    assert_eq!(error.code(), Code::Unauthenticated, "{error}");
-    assert_eq!(reports.recv().await.expect("a request").certificates, 1);
-    // Without a certificate there is no connection.
-    let error = within(Client::new(to(&uri).build().expect("valid")).empty_call(Empty {})).await;
-    assert_eq!(error.expect_err("refused").code(), Code::Unavailable);
+    roots.add(own.cert.der().clone()).expect("valid");
+    for version in [HttpVersion::Http3Only, HttpVersion::Http2PriorKnowledge] {
+        let policy = ClientAuthentication::Required(roots.clone());
+        let (uri, mut reports) = guarded(policy);
+        let to = || to(&uri).version(version);
+        let channel = to().identity(identity()).build();
+        let mut client = Client::new(channel.expect("valid settings"));
+        // The second call is on a connection that exists.
+        for _ in 0..2 {
+            let error = within(client.empty_call(Empty {}))
+                .await
+                .expect_err("no token");
+            assert_eq!(error.code(), Code::Unauthenticated, "{error}");
+            let seen = reports.recv().await.expect("a request");
+            assert_eq!(seen.certificates.as_ref(), Some(&expected), "{version:?}");
+        }
+        // Without a certificate there is no connection.
+        let error = within(Client::new(to().build().expect("valid")).empty_call(Empty {})).await;
+        assert_eq!(error.expect_err("refused").code(), Code::Unavailable);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
