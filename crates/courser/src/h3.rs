@@ -67,5 +67,5 @@ pub use courser_http3_tokio::{
     DatagramError, Datagrams, EarlyData, Empty, Error, Extension, ExtensionFrame, Extensions,
     FieldLimits, FrameStream, HttpService, Interim, InterimError, InterimOutcome, LeadingFrames,
     OnInterim, OnUpgrade, Origin, Priority, Protocol, Received, Respond, Serve, ServerConnection,
-    Settings, Unresolved, Upgraded, serve, upgrade,
+    SessionCodes, SessionStreams, Settings, Unresolved, Upgraded, serve, upgrade,
 };

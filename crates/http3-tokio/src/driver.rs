@@ -19,6 +19,7 @@ use super::shared::SharedConnection;
 /// Starts the tasks, which end with the connection. A server waits for the client's SETTINGS for
 /// `settings_timeout`.
 pub(super) fn start(shared: &Arc<SharedConnection>, settings_timeout: Duration) {
+    shared.grant_streams();
     runtime::spawn(send(shared.clone()));
     runtime::spawn(receive(Reader::of(shared.clone())));
     if shared.datagrams.is_enabled() {

@@ -19,7 +19,7 @@ use courser_quic::telemetry::Http3Record;
 use courser_quic::{Connection, ConnectionError, RecvStream, SendStream, Side, StreamId, runtime};
 
 use self::updates::Updates;
-use super::claimed::{ExtensionFrame, Queue};
+use super::claimed::{ExtensionFrame, Groups};
 use super::datagrams::{Delivery, Registry, UNUSED_DATAGRAM};
 use super::failure::{Failure, var_int};
 use super::lingering::Lingering;
@@ -37,7 +37,7 @@ pub(super) struct SharedConnection {
     limits: http3::FieldLimits,
     extensions: http3::Extensions,
     pub(super) datagrams: Registry,
-    pub(super) claimed: Queue,
+    pub(super) claimed: Groups,
     pub(super) lingering: Lingering,
     pub(super) waiting: Arc<WaitingResponses>,
     pub(super) records: Records,
@@ -113,8 +113,8 @@ impl SharedConnection {
             records,
             began,
             limits: config.limits,
+            claimed: Groups::of(&config.extensions),
             extensions: config.extensions.clone(),
-            claimed: Queue::default(),
             lingering: Lingering::default(),
             waiting: Arc::default(),
             datagrams: Registry::new(config.datagrams),
@@ -482,7 +482,7 @@ impl ConnectionState {
     ///
     /// # Errors
     /// Returns a connection error if the application does not read its frames.
-    fn take_events(&mut self, quic: &Connection, claimed: &Queue) -> Result<(), http3::Error> {
+    fn take_events(&mut self, quic: &Connection, claimed: &Groups) -> Result<(), http3::Error> {
         while let Some(event) = self.http.poll_event() {
             match event {
                 Event::Unblocked { stream } => {
@@ -503,7 +503,11 @@ impl ConnectionState {
                         frame_type,
                         payload,
                     };
-                    claimed.add_frame(frame, &mut self.woken)?;
+                    let on = http3::FrameStream::Control;
+                    let group = self.http.extensions().group_of_frame(frame_type, on);
+                    if let Some(queue) = group.and_then(|group| claimed.queue(group)) {
+                        queue.add_frame(frame, &mut self.woken)?;
+                    }
                 }
                 Event::Origins(origins) => self.origins.add(origins),
                 Event::GoAway { .. } => {}

@@ -47,6 +47,10 @@ pub trait ConnectionHooks {
     /// Returns the number of bidirectional streams that the peer may have opened so far.
     fn granted_requests(&self) -> u64;
 
+    /// Raises how many bidirectional and unidirectional streams the peer may have open to at least these
+    /// numbers.
+    fn raise_max_streams(&self, bidirectional: u64, unidirectional: u64);
+
     /// Returns true while the peer has not acknowledged everything that was written.
     fn has_undelivered(&self) -> bool;
 
@@ -136,6 +140,16 @@ impl ConnectionHooks for Connection {
         connection.map_or(0, |connection| {
             connection.streams().granted(Direction::Bidirectional)
         })
+    }
+
+    fn raise_max_streams(&self, bidirectional: u64, unidirectional: u64) {
+        let mut locked = self.0.lock();
+        if let Ok(connection) = locked.open_connection(self.0.handle) {
+            let streams = connection.streams();
+            streams.raise_max_streams(Direction::Bidirectional, bidirectional);
+            streams.raise_max_streams(Direction::Unidirectional, unidirectional);
+        }
+        locked.used(self.0.handle, 0);
     }
 
     fn has_undelivered(&self) -> bool {
