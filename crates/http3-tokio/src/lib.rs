@@ -47,7 +47,7 @@ pub use courser_http3::{
 };
 
 pub use self::body::{Body, Empty};
-pub use self::capsules::{Capsules, Received};
+pub use self::capsules::{CapsuleReceiver, CapsuleSender, Capsules, CapsulesWait, Received};
 pub use self::claimed::{ClaimedReceive, ClaimedStream, ExtensionFrame};
 pub use self::client::Client;
 pub use self::datagrams::{DatagramError, Datagrams};

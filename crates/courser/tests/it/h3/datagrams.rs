@@ -345,3 +345,70 @@ async fn datagrams_are_recorded_with_their_stream_and_length() {
     assert_eq!(records.count(), 2);
     pair.finish().await;
 }
+
+/// A97, K301: a peer that does not read takes the credit of the writer, and the reader goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_writer_without_credit_does_not_stop_the_reader() {
+    let pair = pair();
+    let (client, server) = pair.connect().await;
+    let (sender, halves) = tokio::sync::oneshot::channel();
+    let sender = std::sync::Arc::new(std::sync::Mutex::new(Some(sender)));
+    let service = tower::service_fn(move |mut request: Request<h3::Body>| {
+        let upgrade = h3::upgrade(&mut request).expect("a CONNECT");
+        let sender = sender.lock().expect("no panic").take();
+        crate::common::spawn(async move {
+            let capsules = Capsules::new(upgrade.await.expect("accepted")).accept(7, 10);
+            drop(sender.expect("one request").send(capsules.split()));
+        });
+        async { Ok::<_, Infallible>(Response::new(h3::Empty)) }
+    });
+    let serving = h3::serve(server, service).config(config(Side::Server, true));
+    crate::common::spawn(serving.into_future());
+    let client = h3::Client::with_config(client, config(Side::Client, true));
+    let mut near = capsules(&client).await;
+    let (mut sender, mut receiver) = within(halves).await.expect("accepted");
+    assert_eq!(sender.stream(), receiver.stream());
+    // The client reads nothing, until its window is full.
+    let full = async {
+        loop {
+            sender.send(9, &[0; 60_000]).await.expect("open");
+        }
+    };
+    let blocked = tokio::time::timeout(std::time::Duration::from_millis(500), full);
+    assert!(blocked.await.is_err(), "the window has an end");
+    for n in 0..8_u8 {
+        sender.queue(7, &[n]).expect("room for eight");
+    }
+    assert_eq!(sender.queue(7, &[8]), Err(h3::CapsulesWait));
+    // A newer limit replaces the first that waits.
+    sender
+        .queue_latest(7, &[77])
+        .expect("in the place of another");
+    assert!(sender.is_waiting());
+    for n in 0..100_u8 {
+        within(near.send(7, &[n])).await.expect("open");
+        let received = within(receiver.next()).await.expect("open");
+        let Some(Received::Capsule(capsule)) = received else {
+            panic!("{received:?}");
+        };
+        assert_eq!(capsule.value, [n][..]);
+    }
+    // Once the client reads, the capsules arrive in order.
+    let reading = crate::common::spawn(async move {
+        let mut seen = Vec::new();
+        while let Some(received) = near.next().await.expect("open") {
+            if let Received::Capsule(capsule) = received {
+                seen.push(capsule.value[0]);
+            }
+        }
+        (seen, near)
+    });
+    within(sender.finish()).await.expect("open");
+    let (seen, near) = within(reading).await.expect("no panic");
+    assert_eq!(seen, [77, 1, 2, 3, 4, 5, 6, 7]);
+    // An invalid capsule ends both directions, although the halves are apart.
+    let mut near = near;
+    within(near.send(7, &[0; 11])).await.expect("open");
+    let error = within(receiver.next()).await.expect_err("too long");
+    assert_eq!(error.code(), Some(Code::EXCESSIVE_LOAD), "{error}");
+}
