@@ -412,3 +412,56 @@ async fn a_writer_without_credit_does_not_stop_the_reader() {
     let error = within(receiver.next()).await.expect_err("too long");
     assert_eq!(error.code(), Some(Code::EXCESSIVE_LOAD), "{error}");
 }
+
+/// Batches in both directions, which are not copied, and the datagram that is too large.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn datagrams_are_exchanged_in_batches() {
+    let pair = pair();
+    let client = echoing(&pair, (true, true)).await;
+    let near = capsules(&client).await;
+    let (mut sender, receiver) = near.split();
+    let (receiver, datagrams) = receiver.without_datagrams();
+    let datagrams = datagrams.expect("enabled");
+    assert!(within(datagrams.negotiated()).await);
+    datagrams.set_receive_limits(1024, 1024 * 1024);
+    let mut total = 0;
+    let mut batch = Vec::new();
+    for round in 0..20_u8 {
+        let mut sent: Vec<_> = (0..20_u8).map(|n| Bytes::from(vec![n, round])).collect();
+        datagrams.send_many(&mut sent).expect("room");
+        assert!(sent.is_empty());
+        let mut back = 0;
+        while back < 20 {
+            let got = within(datagrams.receive_many(&mut batch, 7)).await;
+            let got = got.expect("open");
+            assert!((1..=7).contains(&got), "{got}");
+            back += got;
+        }
+        total += back;
+    }
+    assert_eq!((total, batch.len(), datagrams.dropped()), (400, 400, 0));
+    for (index, payload) in batch.iter().enumerate() {
+        let (round, n) = (index / 20, index % 20);
+        assert_eq!(
+            payload[..],
+            [n, round].map(|it| u8::try_from(it).expect("small"))
+        );
+    }
+    // The bytes before the payload count for the largest size.
+    let max = datagrams.max_size().expect("negotiated");
+    let mut mixed = vec![
+        Bytes::from(vec![1; max]),
+        Bytes::from(vec![2; max + 1]),
+        Bytes::from_static(b"behind"),
+    ];
+    let error = datagrams.send_many(&mut mixed).expect_err("too large");
+    assert_eq!(error, h3::DatagramError::TooLarge { size: max + 1, max });
+    assert_eq!((mixed.len(), mixed[0].len()), (2, max + 1));
+    let whole = within(datagrams.receive()).await.expect("open");
+    assert_eq!(whole, vec![1; max]);
+    let options = courser::DatagramOptions::new();
+    datagrams.send_bytes("last".into(), options).expect("fits");
+    assert_eq!(within(datagrams.receive()).await, Some("last".into()));
+    sender.send(7, b"still open").await.expect("open");
+    drop(receiver);
+}
