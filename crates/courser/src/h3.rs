@@ -63,9 +63,10 @@
 
 #[doc(inline)]
 pub use courser_http3_tokio::{
-    ALPN, Body, Capsule, Capsules, ClaimError, ClaimedReceive, ClaimedStream, Client, Code, Config,
-    DatagramError, Datagrams, EarlyData, Empty, Error, Extension, ExtensionFrame, Extensions,
-    FieldLimits, FrameStream, HttpService, Interim, InterimError, InterimOutcome, LeadingFrames,
-    OnInterim, OnUpgrade, Origin, Priority, Protocol, Received, Respond, Serve, ServerConnection,
-    Settings, Unresolved, Upgraded, serve, upgrade,
+    ALPN, Body, Capsule, CapsuleReceiver, CapsuleSender, Capsules, CapsulesWait, ClaimError,
+    ClaimedReceive, ClaimedStream, Client, Code, Config, DatagramError, Datagrams, EarlyData,
+    Empty, Error, Extension, ExtensionFrame, Extensions, FieldLimits, FrameStream, HttpService,
+    Interim, InterimError, InterimOutcome, LeadingFrames, OnInterim, OnUpgrade, Origin, Priority,
+    Protocol, Received, Respond, Serve, ServerConnection, SessionCodes, SessionStreams, Settings,
+    Unresolved, Upgraded, serve, upgrade,
 };

@@ -1,26 +1,35 @@
 //! Capsules on the stream of a CONNECT (RFC 9297 §3).
 
-use std::task::{Context, Poll};
+mod sender;
+
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use courser_http3::{Capsule, CapsuleReader};
+use courser_quic::StreamId;
+use courser_quic::hooks::ConnectionHooks as _;
 
-use super::datagrams::DatagramError;
+pub use self::sender::{CapsuleSender, CapsulesWait};
+use super::datagrams::{DatagramError, Datagrams};
 use super::error::Error;
-use super::upgrade::Upgraded;
+use super::failure::var_int;
+use super::shared::Guard;
+use super::upgrade::{End, ReceivingPart, SendingPart, Upgraded};
 
 /// The capsule protocol on an [`Upgraded`] stream, with its datagrams.
 ///
 /// Datagrams are sent in QUIC DATAGRAM frames if both ends support them, and otherwise in DATAGRAM capsules (RFC
 /// 9297 §3.5), which are reliable. [`Capsules::next`] returns both. Capsules of types that are not
 /// [accepted](Capsules::accept) are skipped without being stored.
+///
+/// [`split`](Self::split) returns halves for two tasks, so that a peer that gives no credit does not stop the
+/// reader.
 #[derive(Debug)]
 pub struct Capsules {
-    stream: Upgraded,
-    reader: CapsuleReader,
-    /// Accepted types with the longest allowed values.
-    accepted: Vec<(u64, usize)>,
-    has_ended: bool,
+    sender: SendingPart,
+    receiver: Receiving,
+    end: Option<End>,
 }
 
 /// A received datagram or capsule.
@@ -38,11 +47,16 @@ impl Capsules {
         if let Some(datagrams) = stream.datagrams() {
             datagrams.accept();
         }
+        let (sender, part, end) = stream.into_parts();
         Self {
-            stream,
-            reader: CapsuleReader::default(),
-            accepted: vec![(Capsule::DATAGRAM, LONGEST_DATAGRAM)],
-            has_ended: false,
+            sender,
+            receiver: Receiving {
+                part,
+                reader: CapsuleReader::default(),
+                accepted: vec![(Capsule::DATAGRAM, LONGEST_DATAGRAM)],
+                has_ended: false,
+            },
+            end,
         }
     }
 
@@ -50,9 +64,23 @@ impl Capsules {
     /// `H3_EXCESSIVE_LOAD`.
     #[must_use]
     pub fn accept(mut self, kind: u64, longest: usize) -> Self {
-        self.accepted.retain(|(known, _)| *known != kind);
-        self.accepted.push((kind, longest));
+        self.receiver.accepted.retain(|(known, _)| *known != kind);
+        self.receiver.accepted.push((kind, longest));
         self
+    }
+
+    /// Splits the stream into its directions. The request ends when both halves are dropped.
+    pub fn split(self) -> (CapsuleSender, CapsuleReceiver) {
+        let end = self.end.map(Arc::new);
+        let receiver = CapsuleReceiver {
+            stream: self.sender.stream(),
+            guard: self.sender.guard().clone(),
+            receiving: self.receiver,
+            _end: end.clone(),
+        };
+        let datagrams = receiver.receiving.part.datagrams.clone();
+        let sender = CapsuleSender::new(self.sender, datagrams, end);
+        (sender, receiver)
     }
 
     /// Sends a capsule.
@@ -63,9 +91,7 @@ impl Capsules {
     /// # Cancel safety
     /// Dropping the future before it is ready sends nothing or, with the next write, the whole capsule.
     pub async fn send(&mut self, kind: u64, value: &[u8]) -> Result<(), Error> {
-        let mut bytes = Vec::with_capacity(value.len() + 16);
-        Capsule::encode(&mut bytes, kind, value);
-        self.stream.write_chunk(bytes.into()).await
+        self.sender.write_chunk(encode(kind, value)).await
     }
 
     /// Sends a datagram in a DATAGRAM frame, or in a capsule if one end does not support such frames or the path
@@ -77,15 +103,10 @@ impl Capsules {
     /// # Cancel safety
     /// The same as for [`Capsules::send`].
     pub async fn send_datagram(&mut self, payload: &[u8]) -> Result<(), Error> {
-        match self
-            .stream
-            .datagrams()
-            .map(|datagrams| datagrams.send(payload))
-        {
-            Some(Ok(())) => Ok(()),
-            Some(Err(DatagramError::ConnectionLost(error))) => Err(error.into()),
-            Some(Err(DatagramError::StreamOver)) => Err(Error::closed()),
-            None | Some(Err(_)) => self.send(Capsule::DATAGRAM, payload).await,
+        let datagrams = self.receiver.part.datagrams.as_ref();
+        match in_frame(datagrams, payload) {
+            Some(sent) => sent,
+            None => self.send(Capsule::DATAGRAM, payload).await,
         }
     }
 
@@ -98,11 +119,92 @@ impl Capsules {
     /// # Cancel safety
     /// Safe: dropping the future before it is ready loses nothing.
     pub async fn next(&mut self) -> Result<Option<Received>, Error> {
+        let next = std::future::poll_fn(|cx| self.receiver.poll_next(cx)).await;
+        next.map_err(|fault| match fault {
+            // Ends both directions of the stream.
+            Fault::Capsule(error) => {
+                self.sender.reset(error.code);
+                self.receiver.part.abort(error)
+            }
+            Fault::Stream(error) => error,
+        })
+    }
+
+    /// Returns the underlying stream. An incomplete capsule that was already read is lost.
+    pub fn into_inner(self) -> Upgraded {
+        Upgraded::from_parts(self.sender, self.receiver.part, self.end)
+    }
+}
+
+/// The receiving half of [`Capsules::split`]. Dropping it stops the receiving direction.
+#[derive(Debug)]
+pub struct CapsuleReceiver {
+    receiving: Receiving,
+    stream: StreamId,
+    guard: Arc<Guard>,
+    _end: Option<Arc<End>>,
+}
+
+impl CapsuleReceiver {
+    /// Waits for the next datagram or capsule, like [`Capsules::next`].
+    ///
+    /// # Errors
+    /// The errors of [`Capsules::next`]. A capsule that is too long or truncated ends both directions.
+    ///
+    /// # Cancel safety
+    /// Safe: dropping the future before it is ready loses nothing.
+    pub async fn next(&mut self) -> Result<Option<Received>, Error> {
         std::future::poll_fn(|cx| self.poll_next(cx)).await
     }
 
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Received>, Error>> {
-        if let Some(datagrams) = self.stream.datagrams()
+    /// Polls for the next datagram or capsule, like [`next`](Self::next).
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Received>, Error>> {
+        let next = ready!(self.receiving.poll_next(cx));
+        Poll::Ready(next.map_err(|fault| match fault {
+            Fault::Capsule(error) => {
+                self.guard
+                    .quic
+                    .abort_stream(self.stream, var_int(error.code));
+                self.receiving.part.abort(error)
+            }
+            Fault::Stream(error) => error,
+        }))
+    }
+
+    /// Returns only capsules from now on, because another task receives the datagrams of the request with
+    /// [`Datagrams`].
+    #[must_use]
+    pub fn without_datagrams(mut self) -> (Self, Option<Datagrams>) {
+        let datagrams = self.receiving.part.datagrams.take();
+        (self, datagrams)
+    }
+
+    /// Returns the stream ID.
+    pub const fn stream(&self) -> StreamId {
+        self.stream
+    }
+}
+
+/// The reader of one stream.
+#[derive(Debug)]
+struct Receiving {
+    part: ReceivingPart,
+    reader: CapsuleReader,
+    /// Accepted types with the longest allowed values.
+    accepted: Vec<(u64, usize)>,
+    has_ended: bool,
+}
+
+/// The reason why reading failed.
+enum Fault {
+    /// The peer has sent an invalid capsule, and the stream must be aborted.
+    Capsule(courser_http3::Error),
+    Stream(Error),
+}
+
+impl Receiving {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Received>, Fault>> {
+        if let Some(datagrams) = &self.part.datagrams
             && let Poll::Ready(Some(payload)) = datagrams.poll_receive(cx)
         {
             return Poll::Ready(Ok(Some(Received::Datagram(payload))));
@@ -121,7 +223,7 @@ impl Capsules {
                 Ok(None) => {}
                 Err(error) => return Poll::Ready(Err(self.fail(error))),
             }
-            match std::task::ready!(self.stream.poll_chunk(cx))? {
+            match ready!(self.part.poll_chunk(cx)).map_err(Fault::Stream)? {
                 Some(chunk) => self.reader.push(chunk),
                 None => {
                     self.has_ended = true;
@@ -134,15 +236,25 @@ impl Capsules {
         Poll::Ready(Ok(None))
     }
 
-    /// Ends both directions of the stream with the error.
-    fn fail(&mut self, error: courser_http3::Error) -> Error {
+    const fn fail(&mut self, error: courser_http3::Error) -> Fault {
         self.has_ended = true;
-        self.stream.abort(error)
+        Fault::Capsule(error)
     }
+}
 
-    /// Returns the underlying stream. An incomplete capsule that was already read is lost.
-    pub fn into_inner(self) -> Upgraded {
-        self.stream
+fn encode(kind: u64, value: &[u8]) -> Bytes {
+    let mut bytes = Vec::with_capacity(value.len() + 16);
+    Capsule::encode(&mut bytes, kind, value);
+    bytes.into()
+}
+
+/// Sends a datagram in a DATAGRAM frame. Returns `None` if it must be sent in a capsule.
+fn in_frame(datagrams: Option<&Datagrams>, payload: &[u8]) -> Option<Result<(), Error>> {
+    match datagrams?.send(payload) {
+        Ok(()) => Some(Ok(())),
+        Err(DatagramError::ConnectionLost(error)) => Some(Err(error.into())),
+        Err(DatagramError::StreamOver) => Some(Err(Error::closed())),
+        Err(_) => None,
     }
 }
 

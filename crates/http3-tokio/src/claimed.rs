@@ -1,5 +1,8 @@
 //! Streams and frames received for an extension of the application.
 
+mod groups;
+mod sessions;
+
 use std::collections::VecDeque;
 use std::task::{Context, Poll, Waker};
 
@@ -10,6 +13,8 @@ use courser_http3::{self as http3, Code, Scope};
 use courser_quic::hooks::{Ticket, Waiters};
 use courser_quic::{ReadError, RecvStream, SendStream, StreamId};
 
+pub(super) use self::groups::Groups;
+pub(super) use self::sessions::{Lanes, Routed};
 use super::failure::var_int;
 
 /// A stream of the peer that belongs to an extension of the application.
@@ -65,7 +70,7 @@ impl ClaimedReceive {
     /// Safe: dropping the future before it is ready loses nothing.
     pub async fn read_varint(&mut self) -> Result<Option<u64>, ReadError> {
         loop {
-            if let Some(value) = take_varint(&mut self.first) {
+            if let Some(value) = self.take_varint() {
                 return Ok(Some(value));
             }
             let Some(more) = self.stream.read_chunk(usize::MAX).await? else {
@@ -80,6 +85,11 @@ impl ClaimedReceive {
             joined.extend_from_slice(&more);
             self.first = joined.freeze();
         }
+    }
+
+    /// Returns the integer at the start if it was already read.
+    pub(super) fn take_varint(&mut self) -> Option<u64> {
+        take_varint(&mut self.first)
     }
 
     /// Returns up to `max_length` of the next bytes without copying them, or `None` at the end.
@@ -126,7 +136,7 @@ pub struct ExtensionFrame {
     pub payload: Bytes,
 }
 
-/// The streams and frames that wait for the application.
+/// The streams and frames of a group that wait for the application.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     state: Mutex<ClaimedState>,

@@ -375,7 +375,7 @@ impl Client {
 
     /// Returns the extension whose streams and frames [`Config::extensions`](super::Config::extensions) claims.
     pub fn extension(&self) -> Extension {
-        Extension(self.0.0.clone())
+        Extension::new(self.0.0.clone())
     }
 
     /// Returns the origins that the server claims for this connection (RFC 9412), such as `https://example.org`

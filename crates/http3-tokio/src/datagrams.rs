@@ -2,11 +2,12 @@
 
 mod registry;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use bytes::{BufMut as _, Bytes, BytesMut};
-use courser_http3 as http3;
+use bytes::Bytes;
+use courser_quic::hooks::ConnectionHooks as _;
 use courser_quic::telemetry::Http3Record;
 use courser_quic::{ConnectionError, DatagramOptions, SendDatagramError};
 
@@ -24,7 +25,24 @@ use super::shared::Guard;
 /// and a datagram from the peer aborts the request (`H3_DATAGRAM_ERROR`, RFC 9297 §2).
 ///
 /// Up to 64 datagrams per request and 256 KiB over all requests wait to be received. Beyond that, the oldest
-/// ones of the request are dropped.
+/// ones of the request are dropped. [`set_receive_limits`](Self::set_receive_limits) gives a request bounds of its
+/// own, and [`dropped`](Self::dropped) counts.
+///
+/// Programs that exchange many datagrams do so in batches, which cost less than single ones:
+///
+/// ```
+/// # mod courser { pub use courser_quic::*; pub use courser_http3_tokio as h3; }
+/// # use courser::h3;
+/// /// Echoes datagrams.
+/// async fn echo(datagrams: h3::Datagrams) -> Result<(), h3::DatagramError> {
+///     datagrams.set_receive_limits(1024, 1024 * 1024);
+///     let mut batch = Vec::new();
+///     while datagrams.receive_many(&mut batch, 64).await.is_some() {
+///         datagrams.send_many(&mut batch)?;
+///     }
+///     Ok(())
+/// }
+/// ```
 ///
 /// [`Upgraded::datagrams`]: super::Upgraded::datagrams
 #[derive(Clone, Debug)]
@@ -111,35 +129,84 @@ impl Datagrams {
     /// # Errors
     /// Returns a [`DatagramError`] if the datagram cannot be sent.
     pub fn send_with(&self, payload: &[u8], options: DatagramOptions) -> Result<(), DatagramError> {
+        self.send_bytes(Bytes::copy_from_slice(payload), options)
+    }
+
+    /// Sends a datagram like [`send_with`](Self::send_with), without copying it.
+    ///
+    /// # Errors
+    /// Returns a [`DatagramError`] if the datagram cannot be sent.
+    pub fn send_bytes(
+        &self,
+        payload: Bytes,
+        options: DatagramOptions,
+    ) -> Result<(), DatagramError> {
+        self.check_open()?;
+        let Handle { guard, stream } = &*self.0;
+        let len = payload.len();
+        let sent = guard.quic.send_datagram_after(stream / 4, payload, options);
+        sent.map_err(|error| self.error_of(error, len))?;
+        self.record_sent(len);
+        Ok(())
+    }
+
+    /// Sends all datagrams of `payloads` in order, and empties it. They are not copied, and a batch costs less
+    /// than its datagrams one by one.
+    ///
+    /// # Errors
+    /// Returns a [`DatagramError`] if a datagram cannot be sent, which then remains in `payloads` with those
+    /// after it.
+    pub fn send_many(&self, payloads: &mut Vec<Bytes>) -> Result<(), DatagramError> {
+        self.check_open()?;
+        let Handle { guard, stream } = &*self.0;
+        let lens: Vec<_> = match guard.records.are_recorded() {
+            true => payloads.iter().map(Bytes::len).collect(),
+            false => Vec::new(),
+        };
+        let mut queue = VecDeque::from(std::mem::take(payloads));
+        let options = DatagramOptions::default();
+        let sent = guard.quic.send_datagrams(stream / 4, &mut queue, options);
+        let count = lens.len().saturating_sub(queue.len());
+        lens.into_iter()
+            .take(count)
+            .for_each(|len| self.record_sent(len));
+        *payloads = queue.into();
+        let len = payloads.first().map_or(0, Bytes::len);
+        sent.map_err(|error| self.error_of(error, len))
+    }
+
+    /// Checks that datagrams can be sent for the request, which uses them from now on.
+    fn check_open(&self) -> Result<(), DatagramError> {
         let Handle { guard, stream } = &*self.0;
         let is_open = guard.datagrams.claim(*stream);
         if !guard.has_datagrams() {
             return Err(DatagramError::NotNegotiated);
         }
-        if !is_open {
-            return Err(DatagramError::StreamOver);
+        match is_open {
+            true => Ok(()),
+            false => Err(DatagramError::StreamOver),
         }
-        let header = http3::Connection::datagram_header(*stream);
-        let mut data = BytesMut::with_capacity(header.len() + payload.len());
-        data.put_slice(&header);
-        data.put_slice(payload);
-        let sent = guard.quic.send_datagram_with(data.freeze(), options);
-        if sent.is_ok() {
-            guard
-                .records
-                .record(&guard.quic, || Http3Record::DatagramCreated {
-                    stream: *stream,
-                    len: payload.len(),
-                });
-        }
-        sent.map_err(|error| match error {
+    }
+
+    fn record_sent(&self, len: usize) {
+        let Handle { guard, stream } = &*self.0;
+        let created = || Http3Record::DatagramCreated {
+            stream: *stream,
+            len,
+        };
+        guard.records.record(&guard.quic, created);
+    }
+
+    /// Returns the error of a datagram with `size` bytes of payload.
+    fn error_of(&self, error: SendDatagramError, size: usize) -> DatagramError {
+        match error {
             SendDatagramError::TooLarge { max, .. } => DatagramError::TooLarge {
-                size: payload.len(),
-                max: max.saturating_sub(header.len()),
+                size,
+                max: max.saturating_sub(prefix_len(self.0.stream)),
             },
             SendDatagramError::ConnectionLost(error) => DatagramError::ConnectionLost(error),
             _ => DatagramError::NotNegotiated,
-        })
+        }
     }
 
     /// Waits for the next datagram. Returns `None` if no more can arrive, because the peer has ended the request
@@ -153,7 +220,54 @@ impl Datagrams {
 
     /// Polls for a datagram like [`Datagrams::receive`]. Only the task that polled last is woken.
     pub fn poll_receive(&self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        self.0.guard.datagrams.poll_receive(cx, self.0.stream)
+        let mut received = None;
+        let registry = &self.0.guard.datagrams;
+        let polled = registry.poll_receive(cx, self.0.stream, 1, |payload| {
+            received = Some(payload);
+        });
+        polled.map(|_| received)
+    }
+
+    /// Waits for datagrams, and appends up to `most` of those that have arrived to `datagrams`. Returns their
+    /// number, at least one, or `None` like [`receive`](Self::receive).
+    ///
+    /// # Panics
+    /// Panics if `most` is 0.
+    ///
+    /// # Cancel safety
+    /// Safe: dropping the future before it is ready loses nothing.
+    pub async fn receive_many(&self, datagrams: &mut Vec<Bytes>, most: usize) -> Option<usize> {
+        std::future::poll_fn(|cx| self.poll_receive_many(cx, datagrams, most)).await
+    }
+
+    /// Polls for datagrams like [`receive_many`](Self::receive_many). Only the task that polled last is woken.
+    ///
+    /// # Panics
+    /// Panics if `most` is 0.
+    pub fn poll_receive_many(
+        &self,
+        cx: &mut Context<'_>,
+        datagrams: &mut Vec<Bytes>,
+        most: usize,
+    ) -> Poll<Option<usize>> {
+        assert!(most > 0, "a batch of no datagrams");
+        let registry = &self.0.guard.datagrams;
+        // Memory is reserved before the lock is taken, where all tasks of the connection would wait for it.
+        datagrams.reserve(most.min(LARGEST_RESERVE));
+        registry.poll_receive(cx, self.0.stream, most, |payload| datagrams.push(payload))
+    }
+
+    /// Bounds the datagrams of this request that wait to be received, in number and bytes, instead of the bounds
+    /// that all requests share. The memory of a connection is then bounded by the number of requests for which
+    /// this is called.
+    pub fn set_receive_limits(&self, datagrams: usize, bytes: usize) {
+        let registry = &self.0.guard.datagrams;
+        registry.set_limits(self.0.stream, datagrams, bytes);
+    }
+
+    /// Returns the number of received datagrams that were dropped because too many waited.
+    pub fn dropped(&self) -> u64 {
+        self.0.guard.datagrams.dropped(self.0.stream)
     }
 
     /// Returns the size in bytes of the largest datagram that can be sent now, or `None` until datagrams are
@@ -163,7 +277,7 @@ impl Datagrams {
         if !guard.has_datagrams() {
             return None;
         }
-        let header = http3::Connection::datagram_header(*stream).len();
+        let header = prefix_len(*stream);
         guard.quic.max_datagram_size()?.checked_sub(header)
     }
 
@@ -188,3 +302,16 @@ impl Datagrams {
         self.0.guard.peer_settings().await.is_some() && self.is_negotiated()
     }
 }
+
+/// Returns the bytes before the payload of a datagram.
+const fn prefix_len(stream: u64) -> usize {
+    match stream / 4 {
+        0..=0x3f => 1,
+        0x40..=0x3fff => 2,
+        0x4000..=0x3fff_ffff => 4,
+        _ => 8,
+    }
+}
+
+/// Largest number of datagrams for which memory is reserved before they are read.
+const LARGEST_RESERVE: usize = 256;

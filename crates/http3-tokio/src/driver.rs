@@ -19,6 +19,7 @@ use super::shared::SharedConnection;
 /// Starts the tasks, which end with the connection. A server waits for the client's SETTINGS for
 /// `settings_timeout`.
 pub(super) fn start(shared: &Arc<SharedConnection>, settings_timeout: Duration) {
+    shared.grant_streams();
     runtime::spawn(send(shared.clone()));
     runtime::spawn(receive(Reader::of(shared.clone())));
     if shared.datagrams.is_enabled() {
@@ -145,14 +146,20 @@ fn receive_stream(reader: Reader, mut stream: RecvStream) -> impl Future<Output 
     }
 }
 
-/// Delivers received QUIC datagrams to their requests.
+/// Delivers received QUIC datagrams to their requests, those that have arrived in one turn.
 async fn receive_datagrams(shared: Arc<SharedConnection>) {
-    while let Ok(payload) = shared.quic.read_datagram().await {
-        if shared.on_datagram(payload).is_err() {
+    let mut payloads = Vec::new();
+    let mut woken = Vec::new();
+    let quic = &shared.quic;
+    while let Ok(()) = quic.read_datagrams(&mut payloads, DATAGRAM_BATCH).await {
+        if shared.on_datagrams(&mut payloads, &mut woken).is_err() {
             return;
         }
     }
 }
+
+/// Largest number of datagrams that are delivered in one turn: those of the transport's queue (K27).
+const DATAGRAM_BATCH: usize = 64;
 
 /// Limits the wait for SETTINGS, which must be the first frame (RFC 9114 §6.2.1) but for which no time is
 /// specified, because clients could hold idle connections otherwise (A79). The time is measured from the end of

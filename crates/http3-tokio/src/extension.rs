@@ -5,16 +5,19 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use courser_http3::{self as http3, Code, FrameStream, Scope};
+use courser_http3::{self as http3, Code, FrameStream, Group, Scope};
 use courser_quic::hooks::Ticket;
-use courser_quic::{Connection, RecvStream, SendStream};
+use courser_quic::{Connection, RecvStream, SendStream, StreamId};
 
 use super::claimed::{ClaimedStream, ExtensionFrame, Queue};
 use super::error::Error;
+use super::session_streams::SessionStreams;
 use super::shared::SharedConnection;
 
 /// The streams and frames that the application has claimed on a connection
-/// ([`Config::extensions`](super::Config::extensions)).
+/// ([`Config::extensions`](super::Config::extensions)), those of one group.
+///
+/// It starts with the first group; [`group`](Self::group) returns the others.
 ///
 /// Returned by [`Client::extension`](super::Client::extension),
 /// [`ServerConnection::extension`](super::ServerConnection::extension) and
@@ -46,7 +49,7 @@ use super::shared::SharedConnection;
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug)]
-pub struct Extension(pub(super) Arc<SharedConnection>);
+pub struct Extension(pub(super) Arc<SharedConnection>, Group);
 
 /// Frames of claimed types that are sent before the header section of a message, as pairs of type and payload.
 /// Add it to the extensions of an [`http::Request`] on a client, or an [`http::Response`] on a server. RFC 9114
@@ -55,6 +58,65 @@ pub struct Extension(pub(super) Arc<SharedConnection>);
 pub struct LeadingFrames(pub Vec<(u64, Bytes)>);
 
 impl Extension {
+    pub(super) const fn new(shared: Arc<SharedConnection>) -> Self {
+        Self(shared, Group::FIRST)
+    }
+
+    /// Returns the group of this [name](super::Extensions::named) on the same connection, or `None` if there is
+    /// none.
+    pub fn group(&self, name: &str) -> Option<Self> {
+        let group = self.0.extensions().group(name)?;
+        Some(Self(self.0.clone(), group))
+    }
+
+    /// Waits for the peer's settings and returns those of
+    /// [`Extensions::announced_by`](super::Extensions::announced_by) with which the peer has announced the
+    /// group, with their values, in the order of the group. Empty for a group that needs no announcement.
+    ///
+    /// # Errors
+    /// The errors of [`accept`](Self::accept).
+    ///
+    /// # Cancel safety
+    /// Safe: dropping the future loses nothing.
+    pub async fn announced(&self) -> Result<Vec<(u64, u64)>, Error> {
+        self.supported().await?;
+        Ok(self.0.peer_announced(self.1))
+    }
+
+    /// Registers a session, whose streams are then delivered to the returned queue. `request` is the stream of
+    /// its CONNECT. Streams that have arrived before are in the queue.
+    ///
+    /// Streams of sessions that are not registered wait: up to 16 on a connection, for up to 5 s. Register a
+    /// session before its response is sent, so that all streams which the peer then opens find it.
+    ///
+    /// Returns `None` if the session is registered, or over.
+    ///
+    /// # Panics
+    /// Panics if the group does not deliver streams
+    /// [by session](super::Extensions::by_session), or if the stream cannot be that of a request.
+    pub fn session(&self, request: StreamId) -> Option<SessionStreams> {
+        self.check_session(request);
+        let is_new = self.0.register_session(self.1, request.value());
+        is_new.then(|| SessionStreams::new(self.clone(), request))
+    }
+
+    /// Refuses the streams of a session whose request was refused, those that wait and those that follow, with
+    /// [`SessionCodes::over`](super::SessionCodes::over).
+    ///
+    /// # Panics
+    /// The panics of [`session`](Self::session).
+    pub fn refuse_session(&self, request: StreamId) {
+        self.check_session(request);
+        self.0.end_session(self.1, request.value());
+    }
+
+    fn check_session(&self, request: StreamId) {
+        let codes = self.0.extensions().session_codes(self.1);
+        assert!(codes.is_some(), "the group is not delivered by session");
+        let value = request.value();
+        assert!(value.is_multiple_of(4), "stream {value} is not a request");
+    }
+
     /// Waits for the peer's settings and returns those that this crate does not implement, in order. `None` if
     /// the connection is closed before they arrive.
     ///
@@ -65,7 +127,8 @@ impl Extension {
         Some(self.0.peer_other_settings())
     }
 
-    /// Waits for the next claimed stream of the peer.
+    /// Waits for the next claimed stream of the peer, unless streams are delivered
+    /// [by session](super::Extensions::by_session).
     ///
     /// # Errors
     /// Returns [`Error::Unsupported`] if the peer has not announced the extension, and [`Error::Connection`] if
@@ -75,7 +138,10 @@ impl Extension {
     /// Safe: dropping the future before it is ready loses nothing.
     pub async fn accept(&self) -> Result<ClaimedStream, Error> {
         self.supported().await?;
-        let mut waiting = QueueWait::of(&self.0.claimed);
+        let Some(queue) = self.0.claimed.queue(self.1) else {
+            return Err(self.without_claims().await);
+        };
+        let mut waiting = QueueWait::of(queue);
         let accepted = poll_fn(|cx| waiting.poll(cx, Queue::poll_stream)).await;
         accepted.ok_or_else(|| self.lost())
     }
@@ -90,7 +156,10 @@ impl Extension {
     /// Safe: dropping the future before it is ready loses nothing.
     pub async fn next_frame(&self) -> Result<ExtensionFrame, Error> {
         self.supported().await?;
-        let mut waiting = QueueWait::of(&self.0.claimed);
+        let Some(queue) = self.0.claimed.queue(self.1) else {
+            return Err(self.without_claims().await);
+        };
+        let mut waiting = QueueWait::of(queue);
         let frame = poll_fn(|cx| waiting.poll(cx, Queue::poll_frame)).await;
         frame.ok_or_else(|| self.lost())
     }
@@ -107,12 +176,7 @@ impl Extension {
     /// # Cancel safety
     /// Dropping the future before it is ready opens no stream, or one that ends at once.
     pub async fn open_uni(&self, stream_type: u64) -> Result<SendStream, Error> {
-        let is_claimed = self.0.extensions().has_unidirectional(stream_type);
-        assert!(is_claimed, "{stream_type:#x} is not claimed");
-        self.supported().await?;
-        let mut send = self.0.quic.open_uni().await?;
-        self.write_type(&mut send, stream_type).await?;
-        Ok(send)
+        self.open_uni_with(stream_type, None).await
     }
 
     /// Opens a bidirectional stream and writes the integer that claims it. Waits for the peer's settings, and
@@ -127,12 +191,7 @@ impl Extension {
     /// # Cancel safety
     /// Dropping the future before it is ready opens no stream, or one that ends at once.
     pub async fn open_bi(&self, signal: u64) -> Result<(SendStream, RecvStream), Error> {
-        let is_claimed = self.0.extensions().has_bidirectional(signal);
-        assert!(is_claimed, "{signal:#x} is not claimed");
-        self.supported().await?;
-        let (mut send, receive) = self.0.quic.open_bi().await?;
-        self.write_type(&mut send, signal).await?;
-        Ok((send, receive))
+        self.open_bi_with(signal, None).await
     }
 
     /// Sends a frame on the control stream. Waits for the peer's settings. Frames without flow control credit
@@ -149,9 +208,10 @@ impl Extension {
     /// Dropping the future before it is ready sends nothing.
     pub async fn send_frame(&self, frame_type: u64, payload: &[u8]) -> Result<(), Error> {
         let extensions = self.0.extensions();
+        let group = extensions.group_of_frame(frame_type, FrameStream::Control);
         let longest = extensions.longest_frame(frame_type, FrameStream::Control);
         assert!(
-            longest.is_some_and(|longest| payload.len() <= longest),
+            group == Some(self.1) && longest.is_some_and(|longest| payload.len() <= longest),
             "{frame_type:#x} is not claimed with this length"
         );
         self.supported().await?;
@@ -180,30 +240,78 @@ impl Extension {
 
     /// Waits until the peer has announced the extension, if that is required.
     async fn supported(&self) -> Result<(), Error> {
-        if self.0.extensions().announcement().is_none() {
+        if self.0.extensions().announcements(self.1).is_empty() {
             return Ok(());
         }
         self.0.peer_settings().await.ok_or_else(|| self.lost())?;
-        match self.0.peer_has_extensions() {
+        match self.0.peer_supports(self.1) {
             Some(true) => Ok(()),
             _ => {
-                self.0.refuse_claimed();
+                self.0.refuse_claimed(self.1);
                 Err(Error::Unsupported)
             }
         }
     }
 
-    async fn write_type(&self, send: &mut SendStream, stream_type: u64) -> Result<(), Error> {
-        let first = http3::Connection::encode_stream_type(stream_type);
-        Ok(send.write_all(&first).await?)
+    /// Opens a unidirectional stream and writes its type, and the number of a session.
+    pub(super) async fn open_uni_with(
+        &self,
+        stream_type: u64,
+        number: Option<u64>,
+    ) -> Result<SendStream, Error> {
+        let claimed_by = self.0.extensions().unidirectional(stream_type);
+        assert!(
+            claimed_by == Some(self.1),
+            "{stream_type:#x} is not claimed by the group"
+        );
+        self.supported().await?;
+        let mut send = self.0.quic.open_uni().await?;
+        send.write_all(&header(stream_type, number)).await?;
+        Ok(send)
     }
 
-    fn lost(&self) -> Error {
+    /// Opens a bidirectional stream and writes its first integer, and the number of a session.
+    pub(super) async fn open_bi_with(
+        &self,
+        signal: u64,
+        number: Option<u64>,
+    ) -> Result<(SendStream, RecvStream), Error> {
+        let claimed_by = self.0.extensions().bidirectional(signal);
+        assert!(
+            claimed_by == Some(self.1),
+            "{signal:#x} is not claimed by the group"
+        );
+        self.supported().await?;
+        let (mut send, receive) = self.0.quic.open_bi().await?;
+        send.write_all(&header(signal, number)).await?;
+        Ok((send, receive))
+    }
+
+    pub(super) const fn in_group(&self) -> Group {
+        self.1
+    }
+
+    /// Waits for the end of a connection whose application has claimed nothing.
+    async fn without_claims(&self) -> Error {
+        self.0.quic.closed().await;
+        self.lost()
+    }
+
+    pub(super) fn lost(&self) -> Error {
         match self.0.quic.close_reason() {
             Some(reason) => Error::Connection(reason),
             None => Error::closed(),
         }
     }
+}
+
+/// Encodes the beginning of a stream: its type, and the number of its session.
+fn header(stream_type: u64, number: Option<u64>) -> Vec<u8> {
+    let mut header = http3::Connection::encode_stream_type(stream_type);
+    if let Some(number) = number {
+        header.extend(http3::Connection::encode_stream_type(number));
+    }
+    header
 }
 
 impl LeadingFrames {

@@ -33,6 +33,7 @@ mod respond;
 mod serve;
 mod server;
 mod service;
+mod session_streams;
 mod settings;
 mod shared;
 mod unresolved;
@@ -42,11 +43,11 @@ mod waiting;
 
 pub use courser_http3::{
     Capsule, ClaimError, Code, Config, ConfigError, Extensions, FieldLimits, FrameStream, Priority,
-    Protocol, Settings,
+    Protocol, SessionCodes, Settings,
 };
 
 pub use self::body::{Body, Empty};
-pub use self::capsules::{Capsules, Received};
+pub use self::capsules::{CapsuleReceiver, CapsuleSender, Capsules, CapsulesWait, Received};
 pub use self::claimed::{ClaimedReceive, ClaimedStream, ExtensionFrame};
 pub use self::client::Client;
 pub use self::datagrams::{DatagramError, Datagrams};
@@ -60,6 +61,7 @@ pub use self::on_interim::OnInterim;
 pub use self::respond::Respond;
 pub use self::serve::{Serve, serve};
 pub use self::server::ServerConnection;
+pub use self::session_streams::SessionStreams;
 pub use self::unresolved::Unresolved;
 pub use self::upgrade::{OnUpgrade, Upgraded, upgrade};
 

@@ -139,7 +139,7 @@ impl ServerConnection {
 
     /// Returns the extension whose streams and frames [`Config::extensions`](super::Config::extensions) claims.
     pub fn extension(&self) -> Extension {
-        Extension(self.0.0.clone())
+        Extension::new(self.0.0.clone())
     }
 
     /// Announces to the client that the server is shutting down, and continues to serve its requests. This is

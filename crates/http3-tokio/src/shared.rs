@@ -19,8 +19,8 @@ use courser_quic::telemetry::Http3Record;
 use courser_quic::{Connection, ConnectionError, RecvStream, SendStream, Side, StreamId, runtime};
 
 use self::updates::Updates;
-use super::claimed::{ExtensionFrame, Queue};
-use super::datagrams::{Delivery, Registry, UNUSED_DATAGRAM};
+use super::claimed::{ExtensionFrame, Groups};
+use super::datagrams::{Registry, UNUSED_DATAGRAM};
 use super::failure::{Failure, var_int};
 use super::lingering::Lingering;
 use super::origins::Origins;
@@ -37,7 +37,7 @@ pub(super) struct SharedConnection {
     limits: http3::FieldLimits,
     extensions: http3::Extensions,
     pub(super) datagrams: Registry,
-    pub(super) claimed: Queue,
+    pub(super) claimed: Groups,
     pub(super) lingering: Lingering,
     pub(super) waiting: Arc<WaitingResponses>,
     pub(super) records: Records,
@@ -113,8 +113,8 @@ impl SharedConnection {
             records,
             began,
             limits: config.limits,
+            claimed: Groups::of(&config.extensions),
             extensions: config.extensions.clone(),
-            claimed: Queue::default(),
             lingering: Lingering::default(),
             waiting: Arc::default(),
             datagrams: Registry::new(config.datagrams),
@@ -370,28 +370,38 @@ impl SharedConnection {
         self.lock().http.has_datagrams()
     }
 
-    /// Processes the payload of a DATAGRAM frame.
-    pub(super) fn on_datagram(&self, payload: Bytes) -> Result<(), Failure> {
+    /// Processes the payloads of DATAGRAM frames, and empties `payloads`. `woken` is an empty buffer.
+    pub(super) fn on_datagrams(
+        &self,
+        payloads: &mut Vec<Bytes>,
+        woken: &mut Vec<ForeignWaker>,
+    ) -> Result<(), Failure> {
         // The requests to which a datagram may refer.
         let limit = match self.side() {
             Side::Server => self.quic.granted_requests(),
             Side::Client => 0,
         };
-        let (datagram, is_future) = self.drive(|state| {
+        let mut received = Vec::with_capacity(payloads.len());
+        self.drive(|state| {
             state.http.set_request_limit(limit);
-            let datagram = state.http.handle_datagram(payload)?;
-            let is_future = state.http.is_future_request(datagram.0);
-            Ok((datagram, is_future))
+            for payload in payloads.drain(..) {
+                let (stream, payload) = state.http.handle_datagram(payload)?;
+                received.push((stream, payload, state.http.is_future_request(stream)));
+            }
+            Ok(())
         })?;
-        let stream = datagram.0;
-        self.records
-            .record(&self.quic, || Http3Record::DatagramParsed {
-                stream,
-                len: datagram.1.len(),
-            });
-        if self.datagrams.deliver(self.now(), datagram, is_future) == Delivery::Refused {
-            self.refuse_datagram(stream);
+        for (stream, payload, _) in &received {
+            let parsed = || Http3Record::DatagramParsed {
+                stream: *stream,
+                len: payload.len(),
+            };
+            self.records.record(&self.quic, parsed);
         }
+        let received = received.into_iter();
+        self.datagrams
+            .deliver_all(self.now(), received, woken, |stream| {
+                self.refuse_datagram(stream);
+            });
         Ok(())
     }
 
@@ -482,7 +492,7 @@ impl ConnectionState {
     ///
     /// # Errors
     /// Returns a connection error if the application does not read its frames.
-    fn take_events(&mut self, quic: &Connection, claimed: &Queue) -> Result<(), http3::Error> {
+    fn take_events(&mut self, quic: &Connection, claimed: &Groups) -> Result<(), http3::Error> {
         while let Some(event) = self.http.poll_event() {
             match event {
                 Event::Unblocked { stream } => {
@@ -503,7 +513,11 @@ impl ConnectionState {
                         frame_type,
                         payload,
                     };
-                    claimed.add_frame(frame, &mut self.woken)?;
+                    let on = http3::FrameStream::Control;
+                    let group = self.http.extensions().group_of_frame(frame_type, on);
+                    if let Some(queue) = group.and_then(|group| claimed.queue(group)) {
+                        queue.add_frame(frame, &mut self.woken)?;
+                    }
                 }
                 Event::Origins(origins) => self.origins.add(origins),
                 Event::GoAway { .. } => {}

@@ -115,7 +115,7 @@ impl Unresolved {
     fn hand_over(mut self, signal: u64, first: Bytes) -> Error {
         let receive = self.incoming.take_receive();
         let send = self.outgoing.take_send();
-        self.outgoing.guard.on_claimed(ClaimedStream {
+        self.outgoing.guard.0.on_claimed(ClaimedStream {
             stream_type: signal,
             send: Some(send),
             receive: ClaimedReceive::new(first, receive),
@@ -200,7 +200,7 @@ impl Unresolved {
                 request.extensions_mut().insert(datagrams);
             }
             if !outgoing.guard.extensions().is_none() {
-                let extension = Extension(outgoing.guard.0.clone());
+                let extension = Extension::new(outgoing.guard.0.clone());
                 request.extensions_mut().insert(extension);
             }
             method = request.method().clone();

@@ -8,6 +8,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use courser_base::foreign::ForeignWaker;
 use courser_http3::{Code, data_header};
+use courser_quic::StreamId;
 use courser_quic::hooks::{SendStreamHooks, Write};
 use http_body::Body as _;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -17,6 +18,7 @@ use super::datagrams::Datagrams;
 use super::error::Error;
 use super::handover::Handover;
 use super::outgoing::Outgoing;
+use super::shared::Guard;
 
 /// Takes the stream of a CONNECT from its request, on a server that uses [`serve`](super::serve). Returns `None`
 /// for requests with other methods, and at the second call.
@@ -111,7 +113,7 @@ pub(super) struct Offer(pub(super) Arc<Handover>);
 
 /// Notifies a task of the server that the stream is no longer used.
 #[derive(Debug)]
-struct End(Arc<Handover>);
+pub(super) struct End(Arc<Handover>);
 
 impl Drop for End {
     fn drop(&mut self) {
@@ -129,54 +131,81 @@ impl Drop for End {
 /// Reads and writes that were not ready have had no effect.
 #[derive(Debug)]
 pub struct Upgraded {
-    incoming: Body,
+    /// Dropped first, so that the end of the sending direction precedes the stop of the other.
+    sending: SendingPart,
+    receiving: ReceivingPart,
+    end: Option<End>,
+}
+
+/// The sending direction of an accepted CONNECT. Dropping it finishes the direction.
+#[derive(Debug)]
+pub(super) struct SendingPart {
     outgoing: Outgoing,
-    datagrams: Option<Datagrams>,
-    /// Bytes that were read from the stream and not returned yet.
-    chunk: Bytes,
     /// Bytes that were accepted and not written yet: the header of a frame, and its content.
     waiting: [Bytes; 2],
-    end: Option<End>,
+}
+
+/// The receiving direction of an accepted CONNECT, with its datagrams.
+#[derive(Debug)]
+pub(super) struct ReceivingPart {
+    incoming: Body,
+    pub(super) datagrams: Option<Datagrams>,
+    /// Bytes that were read from the stream and not returned yet.
+    chunk: Bytes,
 }
 
 impl Upgraded {
     pub(super) fn new(incoming: Body, outgoing: Outgoing) -> Self {
         Self {
-            incoming,
-            outgoing,
-            datagrams: None,
-            chunk: Bytes::new(),
-            waiting: [Bytes::new(), Bytes::new()],
+            sending: SendingPart {
+                outgoing,
+                waiting: [Bytes::new(), Bytes::new()],
+            },
+            receiving: ReceivingPart {
+                incoming,
+                datagrams: None,
+                chunk: Bytes::new(),
+            },
             end: None,
         }
     }
 
     pub(super) fn with_datagrams(mut self, datagrams: Option<Datagrams>) -> Self {
-        self.datagrams = datagrams;
+        self.receiving.datagrams = datagrams;
         self
+    }
+
+    pub(super) fn into_parts(self) -> (SendingPart, ReceivingPart, Option<End>) {
+        (self.sending, self.receiving, self.end)
+    }
+
+    pub(super) const fn from_parts(
+        sending: SendingPart,
+        receiving: ReceivingPart,
+        end: Option<End>,
+    ) -> Self {
+        Self {
+            sending,
+            receiving,
+            end,
+        }
     }
 
     /// Returns the datagrams of the request, or `None` unless [`Config::datagrams`](super::Config::datagrams) is
     /// on at this end.
     pub fn datagrams(&self) -> Option<&Datagrams> {
-        self.datagrams.as_ref()
+        self.receiving.datagrams.as_ref()
     }
 
     /// Returns the stream ID.
-    pub fn stream(&self) -> courser_quic::StreamId {
-        self.outgoing.send.id()
+    pub fn stream(&self) -> StreamId {
+        self.sending.stream()
     }
 
     /// Resets the stream in both directions. With [`Code::REQUEST_CANCELLED`] this corresponds to a TCP reset
     /// (RFC 9220 §3).
     pub fn reset(mut self, code: Code) {
-        self.outgoing.reset(code);
-    }
-
-    /// Ends both directions because of an error of the peer.
-    pub(super) fn abort(&mut self, error: courser_http3::Error) -> Error {
-        self.outgoing.reset(error.code);
-        self.incoming.abort(error).into()
+        self.sending.reset(code);
     }
 
     /// Returns the next bytes without copying them, or `None` at the end.
@@ -187,9 +216,22 @@ impl Upgraded {
     /// # Cancel safety
     /// Safe: dropping the future before it is ready loses nothing.
     pub async fn read_chunk(&mut self) -> Result<Option<Bytes>, Error> {
-        std::future::poll_fn(|cx| self.poll_chunk(cx)).await
+        std::future::poll_fn(|cx| self.receiving.poll_chunk(cx)).await
     }
 
+    /// Writes all of `data` without copying it.
+    ///
+    /// # Errors
+    /// Returns an error if the peer has stopped reading or the connection is closed.
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready writes nothing or, with the next write or flush, all of the data.
+    pub async fn write_chunk(&mut self, data: Bytes) -> Result<(), Error> {
+        self.sending.write_chunk(data).await
+    }
+}
+
+impl ReceivingPart {
     pub(super) fn poll_chunk(
         &mut self,
         cx: &mut Context<'_>,
@@ -211,20 +253,34 @@ impl Upgraded {
         }
     }
 
-    /// Writes all of `data` without copying it.
-    ///
-    /// # Errors
-    /// Returns an error if the peer has stopped reading or the connection is closed.
-    ///
-    /// # Cancel safety
-    /// Dropping the future before it is ready writes nothing or, with the next write or flush, all of the data.
-    pub async fn write_chunk(&mut self, data: Bytes) -> Result<(), Error> {
+    /// Ends the direction because of an error of the peer.
+    pub(super) fn abort(&mut self, error: courser_http3::Error) -> Error {
+        self.incoming.abort(error).into()
+    }
+}
+
+impl SendingPart {
+    pub(super) fn stream(&self) -> StreamId {
+        self.outgoing.send.id()
+    }
+
+    pub(super) fn reset(&mut self, code: Code) {
+        self.outgoing.reset(code);
+    }
+
+    pub(super) fn guard(&self) -> &Arc<Guard> {
+        &self.outgoing.guard
+    }
+
+    /// Writes a chunk with the semantics of [`Upgraded::write_chunk`].
+    pub(super) async fn write_chunk(&mut self, data: Bytes) -> Result<(), Error> {
         std::future::poll_fn(|cx| self.poll_written(cx)).await?;
         self.begin_frame(data);
         std::future::poll_fn(|cx| self.poll_written(cx)).await
     }
 
-    fn begin_frame(&mut self, data: Bytes) {
+    /// Accepts a frame, after [`poll_written`](Self::poll_written) was ready.
+    pub(super) fn begin_frame(&mut self, data: Bytes) {
         debug_assert!(
             self.waiting.iter().all(Bytes::is_empty),
             "a frame is being written"
@@ -237,11 +293,18 @@ impl Upgraded {
     }
 
     /// Returns `Ready` when all accepted bytes are written.
-    fn poll_written(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+    pub(super) fn poll_written(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
         while self.waiting.iter().any(|bytes| !bytes.is_empty()) {
             let write = Write::chunks(&mut self.waiting);
             ready!(self.outgoing.send.poll_send(cx, write))?;
         }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Ends the direction when all accepted bytes are written.
+    pub(super) fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        ready!(self.poll_written(cx))?;
+        self.outgoing.finish();
         Poll::Ready(Ok(()))
     }
 }
@@ -252,7 +315,7 @@ impl AsyncRead for Upgraded {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
+        let this = &mut self.get_mut().receiving;
         if let Some(mut chunk) = ready!(this.poll_chunk(cx)).map_err(io_error)? {
             let len = chunk.len().min(buf.remaining());
             buf.put_slice(&chunk.split_to(len));
@@ -268,7 +331,7 @@ impl AsyncWrite for Upgraded {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
+        let this = &mut self.get_mut().sending;
         ready!(this.poll_written(cx)).map_err(io_error)?;
         let len = buf.len().min(LONGEST_FRAME);
         this.begin_frame(Bytes::copy_from_slice(&buf[..len]));
@@ -280,18 +343,15 @@ impl AsyncWrite for Upgraded {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.get_mut().poll_written(cx).map_err(io_error)
+        self.get_mut().sending.poll_written(cx).map_err(io_error)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        ready!(this.poll_written(cx)).map_err(io_error)?;
-        this.outgoing.finish();
-        Poll::Ready(Ok(()))
+        self.get_mut().sending.poll_finish(cx).map_err(io_error)
     }
 }
 
-impl Drop for Upgraded {
+impl Drop for SendingPart {
     fn drop(&mut self) {
         // A truncated frame must not look like the end.
         if self.waiting.iter().all(Bytes::is_empty) {

@@ -12,42 +12,96 @@ use crate::settings;
 use crate::stream_type::StreamType;
 
 /// The settings, stream types and frame types that an application uses on a connection in addition to those of
-/// this crate.
+/// this crate, in groups.
 ///
 /// Types that are not claimed are ignored or refused as RFC 9114 §9 requires. Both ends of a connection normally
 /// claim the same types, and announce a setting ([`setting`](Self::setting),
 /// [`announced_by`](Self::announced_by)) by which each detects support of the other.
 ///
-/// The default claims nothing and discards unknown settings of the peer. [`new`](Self::new) claims nothing
-/// either, but keeps them. Clones share their content.
+/// The default claims nothing and discards unknown settings of the peer. [`new`](Self::new) creates a group that
+/// claims nothing, but keeps them. [`and`](Self::and) joins groups, so that several parts of a program use a
+/// connection independently: each group has its own announcements, queue and codes of refusal. The other methods
+/// change the first group. Clones share their content.
 ///
 /// ```
-/// use courser_http3::{Code, Extensions};
-/// // The wire format of WebTransport, draft-ietf-webtrans-http3-12.
-/// let extensions = Extensions::new()
+/// use courser_http3::{Code, Extensions, SessionCodes};
+/// // The wire format of WebTransport. A peer announces it with the setting of draft-ietf-webtrans-http3-16,
+/// // of drafts 13 to 14, of drafts 7 to 12, or of draft 2, which browsers of 2026 still send.
+/// let webtransport = Extensions::new()
+///     .named("webtransport")
+///     .setting(0x2c7c_f000, 1)?
+///     .setting(0x14e9_cd29, 1)?
 ///     .setting(0xc671_706a, 1)?
+///     .setting(0x2b60_3742, 1)?
+///     .announced_by(0x2c7c_f000)
+///     .announced_by(0x14e9_cd29)
 ///     .announced_by(0xc671_706a)
+///     .announced_by(0x2b60_3742)
 ///     .unidirectional_stream(0x54)?
 ///     .bidirectional_stream(0x41)?
-///     .refuse_with(Code::from_value(0x3994_bd84));
+///     .by_session(SessionCodes {
+///         unknown: Code::from_value(0x3994_bd84),
+///         over: Code::from_value(0x170d_7b68),
+///     })
+///     .grant_streams(1024, 1024);
+/// // Another part of the program has a stream type of its own.
+/// let chat = Extensions::new().named("chat").unidirectional_stream(0x7a11)?;
+/// let extensions = webtransport.and(chat)?;
+/// assert!(extensions.group("chat").is_some());
 /// # Ok::<(), courser_http3::ClaimError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Extensions(Option<Arc<Claims>>);
 
+/// The claims of all groups. Each claim names its group, so that an unknown number is compared with one list.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Claims {
+    groups: Vec<GroupRules>,
     /// Settings to send, with their values.
     settings: Vec<(u64, u64)>,
-    /// The setting with which the peer announces its support.
-    announced_by: Option<u64>,
     /// Claimed types of unidirectional streams.
-    unidirectional: Vec<u64>,
+    unidirectional: Vec<(u64, Group)>,
     /// Claimed first integers of bidirectional streams.
-    bidirectional: Vec<u64>,
+    bidirectional: Vec<(u64, Group)>,
     /// Claimed frame types, with their streams and longest payloads.
-    frames: Vec<(u64, FrameStream, usize)>,
+    frames: Vec<(u64, FrameStream, usize, Group)>,
+}
+
+/// What applies to all claims of a group.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct GroupRules {
+    name: &'static str,
+    /// The settings with which the peer announces its support.
+    announced_by: Vec<u64>,
     refusal: Code,
+    sessions: Option<SessionCodes>,
+    /// The bidirectional and unidirectional streams that the peer may have open.
+    streams: Option<(u64, u64)>,
+}
+
+/// A group of [`Extensions`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Group(u8);
+
+impl Group {
+    /// The first group, or the only one.
+    pub const FIRST: Self = Self(0);
+
+    /// Returns the position of the group, from 0.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// The codes with which streams are refused whose session does not accept them
+/// ([`Extensions::by_session`]).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SessionCodes {
+    /// For streams of sessions that nobody has registered in time, or of too many of them. In WebTransport,
+    /// `WT_BUFFERED_STREAM_REJECTED`.
+    pub unknown: Code,
+    /// For streams of sessions that are over or were refused. In WebTransport, `WT_SESSION_GONE`.
+    pub over: Code,
 }
 
 /// The streams that carry frames of a claimed type.
@@ -79,25 +133,58 @@ pub enum ClaimError {
     /// The type, or the value of a setting, exceeds 2^62 - 1.
     #[error("{0:#x} exceeds 2^62 - 1")]
     OutOfRange(u64),
-    /// There are already 16 claims of this kind.
+    /// There are already 16 claims of this kind in all groups.
     #[error("more than 16 claims of a kind")]
     TooMany,
+    /// There are already 8 groups.
+    #[error("more than 8 groups of extensions")]
+    TooManyGroups,
+    /// Two groups have the same name.
+    #[error("two groups are named {0:?}: name them with Extensions::named")]
+    SameName(&'static str),
     /// A payload longer than 64 KiB was requested.
     #[error("a payload of {0} bytes exceeds 65536")]
     TooLong(usize),
 }
 
 impl Extensions {
-    /// Creates extensions that claim nothing, and keep the peer's unknown settings.
+    /// Creates a group without a name that claims nothing, and keeps the peer's unknown settings.
     pub fn new() -> Self {
         Self(Some(Arc::new(Claims {
+            groups: vec![GroupRules {
+                name: "",
+                announced_by: Vec::new(),
+                refusal: Code::EXCESSIVE_LOAD,
+                sessions: None,
+                streams: None,
+            }],
             settings: Vec::new(),
-            announced_by: None,
             unidirectional: Vec::new(),
             bidirectional: Vec::new(),
             frames: Vec::new(),
-            refusal: Code::EXCESSIVE_LOAD,
         })))
+    }
+
+    /// Names the first group, so that its user finds it.
+    #[must_use]
+    pub fn named(self, name: &'static str) -> Self {
+        self.change_group(|group| group.name = name)
+    }
+
+    /// Adds the groups of `other` after those of `self`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if both claim a number or have a name in common, and for more than 16 claims of a kind
+    /// or 8 groups (limit K580).
+    pub fn and(self, other: Self) -> Result<Self, ClaimError> {
+        let Some(added) = other.0 else {
+            return Ok(self);
+        };
+        if self.is_none() {
+            return Ok(Self(Some(added)));
+        }
+        self.claim(|claims| claims.add(&added))
     }
 
     /// Adds a setting to send (RFC 9114 §7.2.4).
@@ -122,10 +209,17 @@ impl Extensions {
     }
 
     /// Uses the claimed streams and frames only with peers that send this setting with a value other than 0 (RFC
-    /// 9114 §9). Other peers are treated as if nothing was claimed, once their SETTINGS have arrived.
+    /// 9114 §9). Other peers are treated as if the group claimed nothing, once their SETTINGS have arrived.
+    ///
+    /// If it is called for several settings, one of them is sufficient, for extensions whose versions announce
+    /// themselves differently. Without any, all peers support the group.
     #[must_use]
     pub fn announced_by(self, id: u64) -> Self {
-        self.change(|claims| claims.announced_by = Some(id))
+        self.change_group(|group| {
+            if !group.announced_by.contains(&id) {
+                group.announced_by.push(id);
+            }
+        })
     }
 
     /// Claims a type of unidirectional streams in both directions (RFC 9114 §6.2).
@@ -139,8 +233,8 @@ impl Extensions {
             return Err(ClaimError::Defined(stream_type));
         }
         self.claim(|claims| {
-            check_count(&claims.unidirectional, |&known| known, stream_type)?;
-            claims.unidirectional.push(stream_type);
+            check_count(&claims.unidirectional, |&(known, _)| known, stream_type)?;
+            claims.unidirectional.push((stream_type, Group::FIRST));
             Ok(())
         })
     }
@@ -156,8 +250,8 @@ impl Extensions {
         check_frame(signal)?;
         self.claim(|claims| {
             check_free(&claims.frames, |&(known, ..)| known, signal)?;
-            check_count(&claims.bidirectional, |&known| known, signal)?;
-            claims.bidirectional.push(signal);
+            check_count(&claims.bidirectional, |&(known, _)| known, signal)?;
+            claims.bidirectional.push((signal, Group::FIRST));
             Ok(())
         })
     }
@@ -180,9 +274,11 @@ impl Extensions {
             return Err(ClaimError::TooLong(longest));
         }
         self.claim(|claims| {
-            check_free(&claims.bidirectional, |&known| known, frame_type)?;
+            check_free(&claims.bidirectional, |&(known, _)| known, frame_type)?;
             check_count(&claims.frames, |&(known, ..)| known, frame_type)?;
-            claims.frames.push((frame_type, stream, longest));
+            claims
+                .frames
+                .push((frame_type, stream, longest, Group::FIRST));
             Ok(())
         })
     }
@@ -191,14 +287,62 @@ impl Extensions {
     /// `H3_EXCESSIVE_LOAD`.
     #[must_use]
     pub fn refuse_with(self, code: Code) -> Self {
-        self.change(|claims| claims.refusal = code)
+        self.change_group(|group| group.refusal = code)
+    }
+
+    /// Delivers the claimed streams by session: after its type, each stream names the request to which it
+    /// belongs with the variable-length integer of the request's stream ID, as in WebTransport.
+    ///
+    /// The integer is read before the stream is delivered, and streams of a session wait in a queue of their
+    /// own. Another number than that of a request stream is a connection error of type `H3_ID_ERROR`.
+    #[must_use]
+    pub fn by_session(self, codes: SessionCodes) -> Self {
+        self.change_group(|group| group.sessions = Some(codes))
+    }
+
+    /// Allows the peer to have at least this many bidirectional and unidirectional streams open on the
+    /// connection, for peers that open many at once. Streams beyond those of the transport's configuration are
+    /// granted when HTTP/3 starts. Requests count as bidirectional streams.
+    #[must_use]
+    pub fn grant_streams(self, bidirectional: u64, unidirectional: u64) -> Self {
+        self.change_group(|group| group.streams = Some((bidirectional, unidirectional)))
+    }
+
+    /// Returns the group of this name.
+    pub fn group(&self, name: &str) -> Option<Group> {
+        let mut groups = self.groups();
+        groups.find(|group| self.rules(*group).is_some_and(|rules| rules.name == name))
+    }
+
+    /// Returns all groups in order.
+    pub fn groups(&self) -> impl Iterator<Item = Group> + use<> {
+        let count = self.0.as_ref().map_or(0, |claims| claims.groups.len());
+        (0..MAX_GROUPS).take(count).map(Group)
     }
 
     /// Returns the code of [`refuse_with`](Self::refuse_with).
-    pub fn refusal(&self) -> Code {
-        self.0
-            .as_ref()
-            .map_or(Code::EXCESSIVE_LOAD, |claims| claims.refusal)
+    pub fn refusal(&self, group: Group) -> Code {
+        self.rules(group)
+            .map_or(Code::EXCESSIVE_LOAD, |rules| rules.refusal)
+    }
+
+    /// Returns the codes of [`by_session`](Self::by_session), if the group uses it.
+    pub fn session_codes(&self, group: Group) -> Option<SessionCodes> {
+        self.rules(group)?.sessions
+    }
+
+    /// Returns the settings of [`announced_by`](Self::announced_by).
+    pub fn announcements(&self, group: Group) -> &[u64] {
+        self.rules(group)
+            .map_or(&[][..], |rules| rules.announced_by.as_slice())
+    }
+
+    /// Returns the largest numbers of bidirectional and unidirectional streams of
+    /// [`grant_streams`](Self::grant_streams), if any group uses it.
+    pub fn granted_streams(&self) -> Option<(u64, u64)> {
+        let groups = &self.0.as_ref()?.groups;
+        let granted = groups.iter().filter_map(|group| group.streams);
+        granted.reduce(|one, other| (one.0.max(other.0), one.1.max(other.1)))
     }
 
     /// Returns true for the default, which discards unknown settings.
@@ -206,18 +350,19 @@ impl Extensions {
         self.0.is_none()
     }
 
-    /// Returns true if this type of unidirectional streams is claimed.
-    pub fn has_unidirectional(&self, stream_type: u64) -> bool {
-        self.0
-            .as_ref()
-            .is_some_and(|claims| claims.unidirectional.contains(&stream_type))
+    /// Returns the group that claims this type of unidirectional streams.
+    pub fn unidirectional(&self, stream_type: u64) -> Option<Group> {
+        find(&self.0.as_ref()?.unidirectional, stream_type)
     }
 
-    /// Returns true if bidirectional streams that start with this integer are claimed.
-    pub fn has_bidirectional(&self, signal: u64) -> bool {
-        self.0
-            .as_ref()
-            .is_some_and(|claims| claims.bidirectional.contains(&signal))
+    /// Returns the group that claims bidirectional streams that start with this integer.
+    pub fn bidirectional(&self, signal: u64) -> Option<Group> {
+        find(&self.0.as_ref()?.bidirectional, signal)
+    }
+
+    /// Returns the group that claims a frame type on these streams.
+    pub fn group_of_frame(&self, frame_type: u64, stream: FrameStream) -> Option<Group> {
+        self.frame_claim(frame_type, stream).map(|(_, group)| group)
     }
 
     /// Returns true if any bidirectional streams are claimed.
@@ -229,16 +374,20 @@ impl Extensions {
 
     /// Returns the longest payload of a frame type on these streams, if it is claimed.
     pub fn longest_frame(&self, frame_type: u64, stream: FrameStream) -> Option<usize> {
+        self.frame_claim(frame_type, stream)
+            .map(|(longest, _)| longest)
+    }
+
+    fn frame_claim(&self, frame_type: u64, stream: FrameStream) -> Option<(usize, Group)> {
         let frames = &self.0.as_ref()?.frames;
         let found = frames
             .iter()
-            .find(|(known, at, _)| (*known, *at) == (frame_type, stream));
-        found.map(|(.., longest)| *longest)
+            .find(|(known, at, ..)| (*known, *at) == (frame_type, stream));
+        found.map(|(_, _, longest, group)| (*longest, *group))
     }
 
-    /// Returns the setting of [`announced_by`](Self::announced_by).
-    pub fn announcement(&self) -> Option<u64> {
-        self.0.as_ref()?.announced_by
+    fn rules(&self, group: Group) -> Option<&GroupRules> {
+        self.0.as_ref()?.groups.get(group.index())
     }
 
     /// Returns the settings to send.
@@ -254,7 +403,7 @@ impl Extensions {
         if known != FrameType::Unknown || self.is_none() {
             return known;
         }
-        if self.has_bidirectional(value) {
+        if self.bidirectional(value).is_some() {
             return FrameType::Signal;
         }
         match self.longest_frame(value, stream) {
@@ -272,6 +421,15 @@ impl Extensions {
         result.map(|()| extensions)
     }
 
+    /// Changes the first group.
+    fn change_group(self, change: impl FnOnce(&mut GroupRules)) -> Self {
+        self.change(|claims| {
+            if let Some(group) = claims.groups.first_mut() {
+                change(group);
+            }
+        })
+    }
+
     fn change(self, change: impl FnOnce(&mut Claims)) -> Self {
         let mut extensions = match self.0 {
             Some(_) => self,
@@ -282,6 +440,51 @@ impl Extensions {
         }
         extensions
     }
+}
+
+impl Claims {
+    /// Adds the groups of `other`.
+    fn add(&mut self, other: &Self) -> Result<(), ClaimError> {
+        let before = self.groups.len();
+        for group in &other.groups {
+            if self.groups.iter().any(|known| known.name == group.name) {
+                return Err(ClaimError::SameName(group.name));
+            }
+            self.groups.push(group.clone());
+        }
+        if self.groups.len() > usize::from(MAX_GROUPS) {
+            return Err(ClaimError::TooManyGroups);
+        }
+        // At most 8 groups, so it fits.
+        let first = u8::try_from(before).unwrap_or(MAX_GROUPS);
+        let moved = |group: Group| Group(group.0 + first);
+        for &(id, value) in &other.settings {
+            check_count(&self.settings, |&(known, _)| known, id)?;
+            self.settings.push((id, value));
+        }
+        for &(stream_type, group) in &other.unidirectional {
+            check_count(&self.unidirectional, |&(known, _)| known, stream_type)?;
+            self.unidirectional.push((stream_type, moved(group)));
+        }
+        for &(signal, group) in &other.bidirectional {
+            check_free(&self.frames, |&(known, ..)| known, signal)?;
+            check_count(&self.bidirectional, |&(known, _)| known, signal)?;
+            self.bidirectional.push((signal, moved(group)));
+        }
+        for &(frame_type, stream, longest, group) in &other.frames {
+            check_free(&self.bidirectional, |&(known, _)| known, frame_type)?;
+            check_count(&self.frames, |&(known, ..)| known, frame_type)?;
+            self.frames
+                .push((frame_type, stream, longest, moved(group)));
+        }
+        Ok(())
+    }
+}
+
+/// Returns the group of a number in a list of claims.
+fn find(list: &[(u64, Group)], value: u64) -> Option<Group> {
+    let found = list.iter().find(|(known, _)| *known == value);
+    found.map(|(_, group)| *group)
 }
 
 impl fmt::Display for FrameStream {
@@ -331,6 +534,8 @@ fn check_free<T>(list: &[T], number: impl Fn(&T) -> u64, value: u64) -> Result<(
 
 /// Largest number of claims of a kind (limit K200), because each unknown frame is compared with all of them.
 const MAX_CLAIMS: usize = 16;
+/// Largest number of groups (limit K580), because a byte has a bit for each.
+const MAX_GROUPS: u8 = 8;
 /// Longest payload of a claimed frame in bytes (limit K201).
 const LONGEST_PAYLOAD: usize = 65_536;
 

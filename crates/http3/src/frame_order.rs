@@ -61,7 +61,7 @@ impl Order {
 
     /// Returns true for the first integer of a stream that the application claims.
     pub(crate) fn is_signal(&self, value: u64) -> bool {
-        self.side.is_server() && self.extensions.has_bidirectional(value)
+        self.side.is_server() && self.extensions.bidirectional(value).is_some()
     }
 
     /// Returns true if the current DATA frame must be counted. For the same frame it returns true only once.

@@ -32,7 +32,7 @@ pub use connection::{
     Config, Connection, Event, RequestHead, ResponseHead, Section, UniFate, UniStream,
 };
 pub use error::{Code, Error, Scope};
-pub use extensions::{ClaimError, Extensions, FrameStream};
+pub use extensions::{ClaimError, Extensions, FrameStream, Group, SessionCodes};
 pub use fields::{FieldLimits, FieldsError, FieldsToSend, HttpDate, Protocol, RequestError};
 pub use frame::{DataHeader, data_header};
 pub use message_writer::MessageWriter;

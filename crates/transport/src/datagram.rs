@@ -10,6 +10,7 @@
 mod event;
 mod fate;
 mod jitter;
+mod prefix;
 mod queue;
 
 use std::collections::VecDeque;
@@ -22,12 +23,13 @@ use courser_wire::MAX_VARINT;
 use courser_wire::frame::Datagram;
 
 use self::jitter::ArrivalJitter;
-use self::queue::{Outgoing, Queue};
+use self::queue::{Outgoing, Queue, Sizeable as _};
 use crate::build::packet_builder::PacketBuilder;
 use crate::error::TransportError;
 use crate::space::sent::SentFrame;
 
 pub use self::event::{DatagramEvent, DatagramFate, DatagramId, DatagramStats};
+pub use self::prefix::DatagramPrefix;
 
 /// Sizes of the queues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -215,13 +217,26 @@ impl Datagrams {
         )
     }
 
-    /// Queues a datagram. If the queue is full, older ones are dropped: first those that have
-    /// expired, then the oldest.
-    ///
-    /// `max` is the result of [`Datagrams::max_size`].
+    /// Queues a datagram without a prefix.
+    #[cfg(test)]
     pub(crate) fn send(
         &mut self,
         now: Time,
+        data: Bytes,
+        max: Option<usize>,
+        options: SendOptions,
+    ) -> Result<Option<DatagramId>, SendDatagramError> {
+        self.send_after(now, DatagramPrefix::NONE, data, max, options)
+    }
+
+    /// Queues a datagram that consists of these two parts. If the queue is full, older ones are dropped: first those that have
+    /// expired, then the oldest.
+    ///
+    /// `max` is the result of [`Datagrams::max_size`].
+    pub(crate) fn send_after(
+        &mut self,
+        now: Time,
+        prefix: DatagramPrefix,
         data: Bytes,
         max: Option<usize>,
         options: SendOptions,
@@ -231,7 +246,7 @@ impl Datagrams {
             return Err(SendDatagramError::Disabled);
         }
         let max = max.ok_or(SendDatagramError::UnsupportedByPeer)?;
-        let size = data.len();
+        let size = prefix.as_bytes().len() + data.len();
         if size > max {
             return Err(SendDatagramError::TooLarge { size, max });
         }
@@ -252,6 +267,7 @@ impl Datagrams {
             .flatten()
             .min();
         self.outgoing.push(Outgoing {
+            prefix,
             data,
             expires_at: options.expires_at,
             id,
@@ -301,7 +317,7 @@ impl Datagrams {
         self.ahead = if is_contested { self.ahead } else { 0 };
         let mut count = 0;
         while let Some(first) = self.outgoing.first() {
-            let size = first.data.len();
+            let size = first.size();
             if first.is_expired(now) {
                 self.drop_first(DatagramFate::Expired);
             } else if size > largest {
@@ -335,19 +351,19 @@ impl Datagrams {
         let Some(first) = self.pop_outgoing() else {
             return false;
         };
-        let mut frame = Datagram {
-            data: &first.data,
-            has_length: true,
-        };
-        if frame.encoded_len() > packet.remaining() {
+        let size = first.size();
+        let has_length = Datagram::header_len(size, true) + size <= packet.remaining();
+        if !has_length {
             // A frame without a length extends to the end of the packet. Padding moves it there.
-            frame.has_length = false;
-            let gap = packet.remaining() - frame.encoded_len();
+            let gap = packet.remaining() - Datagram::header_len(size, false) - size;
             packet.writer().zeros(gap);
         }
-        frame.encode(packet.writer());
+        let writer = packet.writer();
+        Datagram::encode_header(size, has_length, writer);
+        writer.bytes(first.prefix.as_bytes());
+        writer.bytes(&first.data);
         self.counters.sent += 1;
-        self.counters.sent_bytes += first.data.len() as u64;
+        self.counters.sent_bytes += size as u64;
         match first.id {
             Some(id) => packet.record(SentFrame::TrackedDatagram { id }),
             None => return true,

@@ -72,8 +72,8 @@ pub use connection::{
     WithheldFeatures,
 };
 pub use datagram::{
-    DatagramEvent, DatagramFate, DatagramId, DatagramStats, Datagrams, SendDatagramError,
-    SendOptions,
+    DatagramEvent, DatagramFate, DatagramId, DatagramPrefix, DatagramStats, Datagrams,
+    SendDatagramError, SendOptions,
 };
 pub use endpoint::{
     AddressFilter, AddressListError, AddressPrefix, ConnectError, ConnectionHandle,

@@ -22,7 +22,7 @@ struct Table {
     requests: HashMap<u64, Entry>,
     /// Datagrams for requests that have not arrived yet, because packets may be reordered.
     early: VecDeque<(u64, Bytes, Time)>,
-    /// Total size of all waiting datagrams in bytes, including early ones.
+    /// Total size of all waiting datagrams in bytes, including early ones, of requests without their own limits.
     bytes: usize,
     has_ended: bool,
 }
@@ -32,6 +32,13 @@ struct Entry {
     state: StreamState,
     queue: VecDeque<Bytes>,
     waker: Option<ForeignWaker>,
+    /// The bounds of the queue in number and bytes, if the request has its own. Its datagrams then do not count
+    /// for the connection.
+    limits: Option<(usize, usize)>,
+    /// Size of the queue in bytes.
+    bytes: usize,
+    /// Number of datagrams that were dropped because too many waited.
+    dropped: u64,
     /// True if this end has ended the sending direction of the stream.
     has_ended_sending: bool,
     has_handle: bool,
@@ -85,6 +92,7 @@ impl Registry {
         };
         for (owner, payload, at) in std::mem::take(&mut table.early) {
             if owner == stream {
+                entry.bytes += payload.len();
                 entry.queue.push_back(payload);
             } else if now - at < LONGEST_EARLY {
                 table.early.push_back((owner, payload, at));
@@ -96,47 +104,55 @@ impl Registry {
     }
 
     /// Delivers a datagram. `is_future` means that its request is not open yet.
-    pub(crate) fn deliver(
+    #[cfg(test)]
+    pub(crate) fn deliver(&self, now: Time, datagram: (u64, Bytes), is_future: bool) -> Delivery {
+        let mut refused = false;
+        let received = std::iter::once((datagram.0, datagram.1, is_future));
+        self.deliver_all(now, received, &mut Vec::new(), |_| refused = true);
+        match refused {
+            true => Delivery::Refused,
+            false => Delivery::Done,
+        }
+    }
+
+    /// Delivers datagrams in one turn, each with its request and whether that is not open yet. Wakes each task
+    /// once, and calls `refuse` for the requests that must be aborted. `woken` is an empty buffer.
+    pub(crate) fn deliver_all(
         &self,
         now: Time,
-        (stream, payload): (u64, Bytes),
-        is_future: bool,
-    ) -> Delivery {
+        datagrams: impl Iterator<Item = (u64, Bytes, bool)>,
+        woken: &mut Vec<ForeignWaker>,
+        mut refuse: impl FnMut(u64),
+    ) {
+        let mut refused = Vec::new();
         let mut table = self.lock();
-        let Some(entry) = table.requests.get_mut(&stream) else {
-            // RFC 9297 §2.1: datagrams for ended streams are dropped.
-            if is_future {
-                table.keep_early(now, stream, payload);
+        for (stream, payload, is_future) in datagrams {
+            if table.deliver(now, (stream, payload), is_future, woken) == Delivery::Refused {
+                refused.push(stream);
             }
-            return Delivery::Done;
-        };
-        match entry.state {
-            StreamState::Open | StreamState::Claimed => {}
-            StreamState::Unused => {
-                entry.state = StreamState::Aborted;
-                return Delivery::Refused;
-            }
-            StreamState::Aborted | StreamState::Closed => return Delivery::Done,
-        }
-        let mut freed = 0;
-        if entry.queue.len() >= MAX_OF_REQUEST {
-            freed = entry.queue.pop_front().map_or(0, |oldest| oldest.len());
-        }
-        table.bytes -= freed;
-        let fits = table.bytes + payload.len() <= MAX_BYTES;
-        let Some(entry) = table.requests.get_mut(&stream) else {
-            return Delivery::Done;
-        };
-        let mut waker = None;
-        if fits {
-            let len = payload.len();
-            entry.queue.push_back(payload);
-            waker = entry.waker.take();
-            table.bytes += len;
         }
         drop(table);
-        waker.into_iter().for_each(ForeignWaker::wake);
-        Delivery::Done
+        woken.drain(..).for_each(ForeignWaker::wake);
+        refused.into_iter().for_each(&mut refuse);
+    }
+
+    /// Gives a request a queue with bounds of its own.
+    pub(super) fn set_limits(&self, stream: u64, datagrams: usize, bytes: usize) {
+        let mut table = self.lock();
+        let table = &mut *table;
+        let Some(entry) = table.requests.get_mut(&stream) else {
+            return;
+        };
+        if entry.limits.replace((datagrams, bytes)).is_none() {
+            table.bytes -= entry.bytes;
+        }
+        entry.make_room(0, false);
+    }
+
+    /// Returns the number of datagrams of the request that were dropped because too many waited.
+    pub(super) fn dropped(&self, stream: u64) -> u64 {
+        let table = self.lock();
+        table.requests.get(&stream).map_or(0, |entry| entry.dropped)
     }
 
     /// Declares that the request uses datagrams. Returns false if none can be sent for it.
@@ -151,19 +167,36 @@ impl Registry {
         !entry.has_ended_sending && entry.state != StreamState::Aborted
     }
 
-    pub(super) fn poll_receive(&self, cx: &mut Context<'_>, stream: u64) -> Poll<Option<Bytes>> {
+    /// Moves up to `most` waiting datagrams to `take`. Returns their number, or `None` if no more can arrive.
+    pub(super) fn poll_receive(
+        &self,
+        cx: &mut Context<'_>,
+        stream: u64,
+        most: usize,
+        mut take: impl FnMut(Bytes),
+    ) -> Poll<Option<usize>> {
         let waker = ForeignWaker::of(cx);
         let mut table = self.lock();
         let has_ended = table.has_ended;
+        let table = &mut *table;
         let Some(entry) = table.requests.get_mut(&stream) else {
             return Poll::Ready(None);
         };
         if entry.state == StreamState::Open {
             entry.state = StreamState::Claimed;
         }
-        if let Some(payload) = entry.queue.pop_front() {
-            table.bytes -= payload.len();
-            return Poll::Ready(Some(payload));
+        if !entry.queue.is_empty() {
+            let count = entry.queue.len().min(most);
+            let mut bytes = 0;
+            for payload in entry.queue.drain(..count) {
+                bytes += payload.len();
+                take(payload);
+            }
+            entry.bytes -= bytes;
+            if entry.limits.is_none() {
+                table.bytes -= bytes;
+            }
+            return Poll::Ready(Some(count));
         }
         if has_ended || entry.state != StreamState::Claimed {
             return Poll::Ready(None);
@@ -180,6 +213,8 @@ impl Registry {
         };
         entry.has_handle = false;
         let waiting = std::mem::take(&mut entry.queue);
+        let bytes = std::mem::take(&mut entry.bytes);
+        let is_counted = entry.limits.is_none();
         let mut delivery = Delivery::Done;
         match entry.state {
             StreamState::Open if waiting.is_empty() => entry.state = StreamState::Unused,
@@ -191,7 +226,9 @@ impl Registry {
             StreamState::Unused | StreamState::Aborted => {}
             StreamState::Closed => drop(table.requests.remove(&stream)),
         }
-        table.bytes -= waiting.iter().map(Bytes::len).sum::<usize>();
+        if is_counted {
+            table.bytes -= bytes;
+        }
         delivery
     }
 
@@ -246,6 +283,54 @@ impl Registry {
 }
 
 impl Table {
+    fn deliver(
+        &mut self,
+        now: Time,
+        (stream, payload): (u64, Bytes),
+        is_future: bool,
+        woken: &mut Vec<ForeignWaker>,
+    ) -> Delivery {
+        let Some(entry) = self.requests.get_mut(&stream) else {
+            // RFC 9297 §2.1: datagrams for ended streams are dropped.
+            if is_future {
+                self.keep_early(now, stream, payload);
+            }
+            return Delivery::Done;
+        };
+        match entry.state {
+            StreamState::Open | StreamState::Claimed => {}
+            StreamState::Unused => {
+                entry.state = StreamState::Aborted;
+                return Delivery::Refused;
+            }
+            StreamState::Aborted | StreamState::Closed => return Delivery::Done,
+        }
+        let len = payload.len();
+        let fits = match entry.limits {
+            Some((_, most)) if len <= most => {
+                entry.make_room(len, true);
+                true
+            }
+            Some(_) => false,
+            None => {
+                if entry.queue.len() >= MAX_OF_REQUEST {
+                    self.bytes -= entry.drop_oldest();
+                }
+                let fits = self.bytes + len <= MAX_BYTES;
+                self.bytes += if fits { len } else { 0 };
+                fits
+            }
+        };
+        if fits {
+            entry.bytes += len;
+            entry.queue.push_back(payload);
+            woken.extend(entry.waker.take());
+        } else {
+            entry.dropped += 1;
+        }
+        Delivery::Done
+    }
+
     /// Keeps a datagram for a request that has not arrived yet, for as long as its arrival is likely.
     fn keep_early(&mut self, now: Time, stream: u64, payload: Bytes) {
         while let Some((_, oldest, at)) = self.early.front()
@@ -258,6 +343,28 @@ impl Table {
             self.bytes += payload.len();
             self.early.push_back((stream, payload, now));
         }
+    }
+}
+
+impl Entry {
+    /// Drops the oldest datagrams until `len` more bytes, and one datagram more if it is added, keep the bounds of
+    /// the request.
+    fn make_room(&mut self, len: usize, is_added: bool) {
+        let Some((datagrams, bytes)) = self.limits else {
+            return;
+        };
+        let room = datagrams.saturating_sub(usize::from(is_added));
+        while !self.queue.is_empty() && (self.queue.len() > room || self.bytes + len > bytes) {
+            self.drop_oldest();
+        }
+    }
+
+    /// Returns the size of the datagram.
+    fn drop_oldest(&mut self) -> usize {
+        let len = self.queue.pop_front().map_or(0, |oldest| oldest.len());
+        self.bytes -= len;
+        self.dropped += 1;
+        len
     }
 }
 

@@ -1,11 +1,17 @@
 //! Streams and frames of extensions of the application.
 
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
 use bytes::Bytes;
-use courser_http3 as http3;
-use courser_quic::StreamId;
+use courser_http3::{self as http3, Code, Group, Scope};
+use courser_quic::hooks::ConnectionHooks as _;
+use courser_quic::{ReadError, StreamId, runtime};
 
 use super::SharedConnection;
-use crate::claimed::{ClaimedStream, ExtensionFrame};
+use crate::claimed::{ClaimedStream, ExtensionFrame, Routed};
 
 impl SharedConnection {
     /// Returns the extensions of the application.
@@ -18,29 +24,151 @@ impl SharedConnection {
         self.lock().http.peer_other_settings().to_vec()
     }
 
-    /// Returns true if the peer supports the extension, or `None` until its settings arrive.
-    pub(crate) fn peer_has_extensions(&self) -> Option<bool> {
-        self.lock().http.peer_has_extensions()
-    }
-
-    /// Passes a claimed stream to the application, or refuses it.
-    pub(crate) fn on_claimed(&self, stream: ClaimedStream) {
-        let added = match self.peer_has_extensions() {
-            Some(false) => Err(stream),
-            _ => self.claimed.add_stream(stream),
-        };
-        if let Err(stream) = added {
-            stream.refuse(self.extensions.refusal());
-            let now = self.now();
-            // Too many of them close the connection (A122).
-            let _ = self.drive(|state| state.http.on_claimed_refused(now));
+    /// Allows the peer as many open streams as the groups of extensions need.
+    pub(crate) fn grant_streams(&self) {
+        if let Some((bidirectional, unidirectional)) = self.extensions.granted_streams() {
+            self.quic.raise_max_streams(bidirectional, unidirectional);
         }
     }
 
-    /// Refuses all claimed streams of a peer that does not support the extension.
-    pub(crate) fn refuse_claimed(&self) {
-        for stream in self.claimed.take_streams() {
-            stream.refuse(self.extensions.refusal());
+    /// Returns true if the peer supports a group, or `None` until its settings arrive.
+    pub(crate) fn peer_supports(&self, group: Group) -> Option<bool> {
+        self.lock().http.peer_supports(group)
+    }
+
+    /// Returns the settings with which the peer has announced a group.
+    pub(crate) fn peer_announced(&self, group: Group) -> Vec<(u64, u64)> {
+        self.lock().http.peer_announced(group).collect()
+    }
+
+    /// Passes a claimed stream to the application, or refuses it. If the group delivers streams by session, the
+    /// number of the session is read first.
+    pub(crate) fn on_claimed(self: &Arc<Self>, mut stream: ClaimedStream) {
+        let group = match stream.send {
+            Some(_) => self.extensions.bidirectional(stream.stream_type),
+            None => self.extensions.unidirectional(stream.stream_type),
+        };
+        let group = group.unwrap_or(Group::FIRST);
+        if self.peer_supports(group) == Some(false) {
+            return self.refuse(stream, self.extensions.refusal(group));
+        }
+        if self.claimed.sessions(group).is_some() {
+            match stream.receive.take_varint() {
+                Some(number) => self.route(group, number, stream),
+                None => drop(runtime::spawn(self.clone().read_number(group, stream))),
+            }
+            return;
+        }
+        let Some(queue) = self.claimed.queue(group) else {
+            return;
+        };
+        if let Err(stream) = queue.add_stream(stream) {
+            self.refuse(stream, self.extensions.refusal(group));
+        }
+    }
+
+    /// Reads the number of the session, whose bytes have not all arrived with the stream type.
+    async fn read_number(self: Arc<Self>, group: Group, mut stream: ClaimedStream) {
+        let number = runtime::timeout(LONGEST_NUMBER, stream.receive.read_varint()).await;
+        match number {
+            Ok(Ok(Some(number))) => self.route(group, number, stream),
+            // A stream without a session is useless.
+            Ok(Ok(None) | Err(ReadError::Reset(_))) | Err(_) => {
+                self.refuse(stream, self.extensions.refusal(group));
+            }
+            // The connection is closed.
+            Ok(Err(_)) => {}
+        }
+    }
+
+    /// Delivers a stream to its session.
+    fn route(self: &Arc<Self>, group: Group, number: u64, stream: ClaimedStream) {
+        let codes = self.extensions.session_codes(group);
+        let (Some(codes), Some(sessions)) = (codes, self.claimed.sessions(group)) else {
+            return;
+        };
+        if !is_request(number) {
+            let error = http3::Error {
+                code: Code::ID_ERROR,
+                scope: Scope::Connection,
+                reason: "the session of a stream is not the stream of a request",
+            };
+            // This closes the connection.
+            let _ = self.drive(|_| Err::<(), _>(error));
+            return;
+        }
+        match sessions.route(self.now(), number, stream) {
+            Routed::Done => {}
+            Routed::Watch => drop(runtime::spawn(self.clone().watch_early(group))),
+            Routed::Unknown(stream) => self.refuse(stream, codes.unknown),
+            Routed::Over { stream, is_useless } if is_useless => self.refuse(stream, codes.over),
+            Routed::Over { stream, .. } => stream.refuse(codes.over),
+        }
+    }
+
+    /// Refuses streams whose session nobody registers in time.
+    async fn watch_early(self: Arc<Self>, group: Group) {
+        let codes = self.extensions.session_codes(group);
+        let (Some(codes), Some(sessions)) = (codes, self.claimed.sessions(group)) else {
+            return;
+        };
+        let mut closed = pin!(self.quic.closed());
+        loop {
+            let (expired, wait) = sessions.expire(self.now());
+            for stream in expired {
+                self.refuse(stream, codes.unknown);
+            }
+            let Some(wait) = wait else {
+                return;
+            };
+            let mut sleep = pin!(runtime::sleep(wait));
+            let is_closed = std::future::poll_fn(|cx| {
+                if closed.as_mut().poll(cx).is_ready() {
+                    return Poll::Ready(true);
+                }
+                sleep.as_mut().poll(cx).map(|()| false)
+            });
+            if is_closed.await {
+                return;
+            }
+        }
+    }
+
+    /// Refuses a stream and counts it: too many of them close the connection (A122).
+    fn refuse(&self, stream: ClaimedStream, code: Code) {
+        stream.refuse(code);
+        let now = self.now();
+        let _ = self.drive(|state| state.http.on_claimed_refused(now));
+    }
+
+    /// Registers a session. Returns false if it is registered, or over.
+    pub(crate) fn register_session(&self, group: Group, number: u64) -> bool {
+        let sessions = self.claimed.sessions(group);
+        sessions.is_some_and(|sessions| sessions.register(number))
+    }
+
+    /// Ends a session and refuses its streams, which the peer may have opened without fault.
+    pub(crate) fn end_session(&self, group: Group, number: u64) {
+        let codes = self.extensions.session_codes(group);
+        if let (Some(codes), Some(sessions)) = (codes, self.claimed.sessions(group)) {
+            for stream in sessions.end(number) {
+                stream.refuse(codes.over);
+            }
+        }
+    }
+
+    /// Refuses all claimed streams of a peer that does not support the group.
+    pub(crate) fn refuse_claimed(&self, group: Group) {
+        let code = self.extensions.refusal(group);
+        if let Some(queue) = self.claimed.queue(group) {
+            for stream in queue.take_streams() {
+                stream.refuse(code);
+            }
+        }
+        if let Some(sessions) = self.claimed.sessions(group) {
+            for stream in sessions.take_streams() {
+                stream.refuse(code);
+            }
         }
     }
 
@@ -54,8 +182,15 @@ impl SharedConnection {
         frame_type: u64,
         payload: Bytes,
     ) -> Result<(), http3::Error> {
+        let on = http3::FrameStream::Request;
+        let Some(group) = self.extensions.group_of_frame(frame_type, on) else {
+            return Ok(());
+        };
+        let Some(queue) = self.claimed.queue(group) else {
+            return Ok(());
+        };
         self.drive(|state| {
-            if state.http.peer_has_extensions() == Some(false) {
+            if state.http.peer_supports(group) == Some(false) {
                 return Ok(());
             }
             let frame = ExtensionFrame {
@@ -63,7 +198,15 @@ impl SharedConnection {
                 frame_type,
                 payload,
             };
-            self.claimed.add_frame(frame, &mut state.woken)
+            queue.add_frame(frame, &mut state.woken)
         })
     }
 }
+
+/// Returns true for the ID of a stream that a client has opened in both directions.
+const fn is_request(number: u64) -> bool {
+    number.is_multiple_of(4)
+}
+
+/// Longest wait for the rest of the number of a session (limit K582), equal to that for SETTINGS (K52).
+const LONGEST_NUMBER: Duration = Duration::from_secs(30);

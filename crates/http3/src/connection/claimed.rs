@@ -7,7 +7,7 @@ use courser_wire::Direction;
 
 use super::{Connection, Event, UniFate};
 use crate::error::{Code, Error};
-use crate::extensions::Extensions;
+use crate::extensions::{Extensions, FrameStream, Group};
 use crate::frame::{self, put_varint};
 
 impl Connection {
@@ -25,15 +25,29 @@ impl Connection {
         &self.peer.others
     }
 
-    /// Returns true if the peer has announced the setting of [`Extensions::announced_by`], or if none is
-    /// required. `None` until its SETTINGS arrive.
-    pub fn peer_has_extensions(&self) -> Option<bool> {
+    /// Returns true if the peer supports a group: it has announced one of the settings of
+    /// [`Extensions::announced_by`], or none is required. `None` until its SETTINGS arrive.
+    pub fn peer_supports(&self, group: Group) -> Option<bool> {
         self.peer.received()?;
-        let Some(required) = self.config.extensions.announcement() else {
-            return Some(true);
-        };
-        let mut settings = self.peer.others.iter();
-        Some(settings.any(|&(id, value)| id == required && value != 0))
+        Some(self.peer.unsupported & bit(group) == 0)
+    }
+
+    /// Returns the settings of [`Extensions::announced_by`] that the peer has sent with a value other than 0,
+    /// with their values, in the order of the group. Empty until its SETTINGS arrive.
+    pub fn peer_announced(&self, group: Group) -> impl Iterator<Item = (u64, u64)> {
+        let announcements = self.config.extensions.announcements(group).iter();
+        announcements.filter_map(|&id| Some((id, self.peer.announced_value(id)?)))
+    }
+
+    /// Finds out which groups the peer supports, because its SETTINGS have arrived.
+    pub(super) fn on_other_settings(&mut self, others: Vec<(u64, u64)>) {
+        self.peer.others = others;
+        for group in self.config.extensions.groups() {
+            let is_required = !self.config.extensions.announcements(group).is_empty();
+            if is_required && self.peer_announced(group).next().is_none() {
+                self.peer.unsupported |= bit(group);
+            }
+        }
     }
 
     /// Sends a frame on the control stream. The type should be [claimed](Extensions::frame), and the peer should
@@ -124,11 +138,11 @@ impl Connection {
 
     pub(super) fn is_claimed(&self, value: u64, direction: Direction) -> bool {
         let extensions = &self.config.extensions;
-        let is_claimed = match direction {
-            Direction::Unidirectional => extensions.has_unidirectional(value),
-            Direction::Bidirectional => extensions.has_bidirectional(value),
+        let group = match direction {
+            Direction::Unidirectional => extensions.unidirectional(value),
+            Direction::Bidirectional => extensions.bidirectional(value),
         };
-        is_claimed && self.peer_has_extensions() != Some(false)
+        group.is_some_and(|group| self.peer_supports(group) != Some(false))
     }
 
     /// Passes a frame to the application, whose queue is bounded (limit K203). Counts the frame if the
@@ -139,7 +153,9 @@ impl Connection {
         frame_type: u64,
         payload: Bytes,
     ) -> Result<(), Error> {
-        if self.peer_has_extensions() != Some(true) {
+        let extensions = &self.config.extensions;
+        let group = extensions.group_of_frame(frame_type, FrameStream::Control);
+        if group.and_then(|group| self.peer_supports(group)) != Some(true) {
             return self.budget.spend(now);
         }
         if self.events.len() >= MAX_WAITING {
@@ -155,6 +171,11 @@ impl Connection {
         self.events.push_back(event);
         Ok(())
     }
+}
+
+/// Returns the bit of a group.
+const fn bit(group: Group) -> u8 {
+    1 << group.index()
 }
 
 const BIDIRECTIONAL_OF_SERVER: Error = Error::connection(

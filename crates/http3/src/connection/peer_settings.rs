@@ -9,6 +9,8 @@ pub(super) struct PeerSettings {
     received: Option<Settings>,
     /// The received settings that this crate does not implement, if the application has extensions.
     pub(super) others: Vec<(u64, u64)>,
+    /// The groups of extensions that need an announcement which is not among them, as bits.
+    pub(super) unsupported: u8,
     /// The settings remembered with a ticket, which the received ones must not reduce.
     remembered: Option<Settings>,
 }
@@ -27,6 +29,12 @@ impl PeerSettings {
         }
         self.received = Some(settings);
         Ok(())
+    }
+
+    /// Returns the value of a received setting, unless it is 0.
+    pub(super) fn announced_value(&self, id: u64) -> Option<u64> {
+        let found = self.others.iter().find(|(known, _)| *known == id);
+        found.map(|(_, value)| *value).filter(|value| *value != 0)
     }
 
     /// Returns the received settings.

@@ -147,7 +147,7 @@ impl Connection {
                 let mut others = Vec::new();
                 let settings = Settings::decode(&payload, &mut others)?;
                 if !self.config.extensions.is_none() {
-                    self.peer.others = others;
+                    self.on_other_settings(others);
                 }
                 self.on_settings(settings)
             }

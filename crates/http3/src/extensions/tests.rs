@@ -131,3 +131,44 @@ fn frame_is_known_only_on_its_streams() {
         assert_eq!(extensions.classify(0x00, stream), FrameType::Data);
     }
 }
+
+/// K580: groups keep their numbers apart, and are bounded.
+#[test]
+fn groups_are_bounded_and_distinct() {
+    const NAMES: [&str; 9] = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
+    let group = |n: u64| {
+        let index = usize::try_from(n).expect("small");
+        Extensions::new()
+            .named(NAMES[index])
+            .refuse_with(Code::from_value(n))
+            .grant_streams(n, 10 - n)
+            .unidirectional_stream(0x1000 + n)
+            .and_then(|it| it.bidirectional_stream(0x1000 + n))
+            .and_then(|it| it.frame(0x2000 + n, FrameStream::Request, 1))
+            .expect("free numbers")
+    };
+    let mut all = Extensions::default();
+    assert_eq!(all.granted_streams(), None);
+    for n in 0..8 {
+        all = all.and(group(n)).expect("eight groups are allowed");
+    }
+    assert_eq!(all.clone().and(group(8)), Err(ClaimError::TooManyGroups));
+    assert_eq!(all.granted_streams(), Some((7, 10)));
+    for (n, of) in (0..8).zip(all.groups()) {
+        assert_eq!(all.group(NAMES[of.index()]), Some(of));
+        assert_eq!(all.refusal(of), Code::from_value(n));
+        assert_eq!(all.unidirectional(0x1000 + n), Some(of));
+        assert_eq!(all.bidirectional(0x1000 + n), Some(of));
+        let frame = all.group_of_frame(0x2000 + n, FrameStream::Request);
+        assert_eq!(frame, Some(of));
+        assert_eq!(all.group_of_frame(0x2000 + n, FrameStream::Control), None);
+    }
+    let twice = group(0).and(group(1).named("a"));
+    assert_eq!(twice, Err(ClaimError::SameName("a")));
+    let other = Extensions::new().frame(0x1000, FrameStream::Control, 1);
+    let ambiguous = group(0).and(other.expect("free"));
+    assert_eq!(ambiguous, Err(ClaimError::Twice(0x1000)));
+    let nothing = Extensions::default();
+    assert_eq!(group(0).and(nothing.clone()), Ok(group(0)));
+    assert_eq!(nothing.and(group(0)), Ok(group(0)));
+}

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use courser_base::Time;
 use courser_base::foreign::{ForeignBytes, ForeignWaker};
-use courser_transport::{ConnectionError, DatagramFate, DatagramId, SendOptions};
+use courser_transport::{ConnectionError, DatagramFate, DatagramId, DatagramPrefix, SendOptions};
 
 use crate::api::connection::Connection;
 use crate::api::handles::ConnectionRef;
@@ -37,7 +37,7 @@ impl DatagramOptions {
         self
     }
 
-    fn for_transport(self, now: Time, is_tracked: bool) -> SendOptions {
+    pub(super) fn for_transport(self, now: Time, is_tracked: bool) -> SendOptions {
         SendOptions {
             expires_at: self.max_age.map(|age| now + age),
             is_tracked,
@@ -280,8 +280,18 @@ impl ConnectionRef {
         data: Bytes,
         options: SendOptions,
     ) -> Result<Option<DatagramId>, SendDatagramError> {
+        self.send_after(locked, DatagramPrefix::NONE, data, options)
+    }
+
+    pub(super) fn send_after(
+        &self,
+        locked: &mut Locked<'_>,
+        prefix: DatagramPrefix,
+        data: Bytes,
+        options: SendOptions,
+    ) -> Result<Option<DatagramId>, SendDatagramError> {
         let now = self.shard.now();
-        let size = data.len();
+        let size = prefix.as_bytes().len() + data.len();
         self.make_room(locked, size);
         let connection = match locked.open_connection(self.handle) {
             Ok(connection) => connection,
@@ -290,7 +300,7 @@ impl ConnectionRef {
                 return Err(error.into());
             }
         };
-        let id = connection.send_datagram(now, data, options)?;
+        let id = connection.send_datagram_after(now, prefix, data, options)?;
         if let Some(id) = id {
             locked.entry(self.handle).wakers.await_fate(id);
         }

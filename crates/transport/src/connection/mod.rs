@@ -65,7 +65,7 @@ use self::parts::Parts;
 use self::stats::Counters;
 use self::watchdog::Watchdog;
 use crate::cid::ConnectionIds;
-use crate::datagram::{DatagramId, Datagrams, SendDatagramError, SendOptions};
+use crate::datagram::{DatagramId, DatagramPrefix, Datagrams, SendDatagramError, SendOptions};
 use crate::handshake::Handshake;
 use crate::pings::Pings;
 use crate::space::SpaceId;
@@ -394,16 +394,33 @@ impl Connection {
         data: Bytes,
         options: SendOptions,
     ) -> Result<Option<DatagramId>, SendDatagramError> {
+        self.send_datagram_after(now, DatagramPrefix::NONE, data, options)
+    }
+
+    /// Queues a datagram that consists of these two parts, like [`send_datagram`](Self::send_datagram).
+    ///
+    /// # Errors
+    /// The errors of [`send_datagram`](Self::send_datagram), whose sizes include the prefix.
+    pub fn send_datagram_after(
+        &mut self,
+        now: Time,
+        prefix: DatagramPrefix,
+        data: Bytes,
+        options: SendOptions,
+    ) -> Result<Option<DatagramId>, SendDatagramError> {
         if self.packets.recovery.on_datagrams_used(now) {
             self.want_interface_mtu();
         }
         let max = self.max_datagram_size();
-        if max.is_some_and(|max| data.len() + NEARLY_FULL > max) {
+        let size = prefix.as_bytes().len() + data.len();
+        if max.is_some_and(|max| size + NEARLY_FULL > max) {
             // The size leaves space for the longest packet number. A datagram this close to it benefits
             // from a larger MTU.
             self.packets.recovery.on_full_datagram_needed(now);
         }
-        self.parts.datagrams.send(now, data, max, options)
+        self.parts
+            .datagrams
+            .send_after(now, prefix, data, max, options)
     }
 }
 

@@ -7,10 +7,12 @@ use courser_base::Time;
 use courser_base::foreign::ForeignBytes;
 
 use super::event::DatagramId;
+use super::prefix::DatagramPrefix;
 
 /// A datagram that waits to be sent.
 #[derive(Debug)]
 pub(super) struct Outgoing {
+    pub(super) prefix: DatagramPrefix,
     pub(super) data: ForeignBytes,
     pub(super) expires_at: Option<Time>,
     pub(super) id: Option<DatagramId>,
@@ -29,7 +31,7 @@ pub(super) trait Sizeable {
 
 impl Sizeable for Outgoing {
     fn size(&self) -> usize {
-        self.data.len()
+        self.prefix.as_bytes().len() + self.data.len()
     }
 }
 

@@ -141,6 +141,12 @@ impl StreamLimits {
         self.update_max_streams(direction);
     }
 
+    /// Raises how many streams the peer may have open at a time to at least `count`.
+    pub(super) fn raise_max(&mut self, direction: Direction, count: u64) {
+        self.peer[index(direction)].raise_window(count);
+        self.update_max_streams(direction);
+    }
+
     /// Raises the peer's limit.Returns true if the application waits for it to be raised.
     /// Ignores a limit that is not larger.
     pub(super) fn on_limit(&mut self, direction: Direction, limit: u64) -> bool {

@@ -17,6 +17,12 @@ impl Streams {
         self.limits.set_max(direction, count);
     }
 
+    /// Raises how many streams of one direction the peer may have open to at least `count`; see
+    /// [`set_max_streams`](Self::set_max_streams).
+    pub fn raise_max_streams(&mut self, direction: Direction, count: u64) {
+        self.limits.raise_max(direction, count);
+    }
+
     /// Fixes the flow-control window of the connection at `bytes`.
     ///
     /// A window that is larger by half or more is announced at once. A smaller one takes effect as

@@ -48,11 +48,21 @@ impl<'a> Datagram<'a> {
     /// packet.
     #[inline]
     pub fn encode(&self, writer: &mut Writer<'_>) {
-        self.frame_type().encode(writer);
-        if self.has_length {
-            writer.varint(self.data.len() as u64);
-        }
+        Self::encode_header(self.data.len(), self.has_length, writer);
         writer.bytes(self.data);
+    }
+
+    /// Writes what precedes `len` bytes of data.
+    #[inline]
+    pub fn encode_header(len: usize, has_length: bool, writer: &mut Writer<'_>) {
+        let frame_type = match has_length {
+            true => FrameType::DATAGRAM_WITH_LENGTH,
+            false => FrameType::DATAGRAM,
+        };
+        frame_type.encode(writer);
+        if has_length {
+            writer.varint(len as u64);
+        }
     }
 
     /// Reads the fields that follow the frame type.

@@ -114,7 +114,7 @@ impl TransportParameters {
                 return Err("has a value");
             }
             self.disable_active_migration = true;
-        } else if parameter == id::RESET_STREAM_AT {
+        } else if parameter == id::RESET_STREAM_AT || parameter == id::RESET_STREAM_AT_OF_DRAFTS {
             if !value.is_empty() {
                 return Err("has a value");
             }

@@ -26,6 +26,10 @@ pub(super) const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
 
 /// The parameter of the RESET_STREAM_AT extension. draft-ietf-quic-reliable-stream-reset-10 §3.
 pub(super) const RESET_STREAM_AT: u64 = 0x1d;
+/// The same parameter in drafts before it was registered, whose implementations are still in use. It is
+/// accepted, and not sent: the frame has the same format in all drafts.
+pub(super) const RESET_STREAM_AT_OF_DRAFTS: u64 = 0x17_f758_6d2c_b571;
+
 /// The parameter of senders that accept packets without the QUIC bit. RFC 9287 §3.
 pub(super) const GREASE_QUIC_BIT: u64 = 0x2ab2;
 
@@ -40,7 +44,7 @@ pub(super) fn name(parameter: u64) -> Option<&'static str> {
     match parameter {
         UNREADABLE => return Some("a transport parameter"),
         MAX_DATAGRAM_FRAME_SIZE => return Some("max_datagram_frame_size"),
-        RESET_STREAM_AT => return Some("reset_stream_at"),
+        RESET_STREAM_AT | RESET_STREAM_AT_OF_DRAFTS => return Some("reset_stream_at"),
         GREASE_QUIC_BIT => return Some("grease_quic_bit"),
         MIN_ACK_DELAY => return Some("min_ack_delay"),
         _ => {}

@@ -328,6 +328,15 @@ fn active_connection_id_limit_below_2_is_refused() {
 fn reset_stream_at_is_a_flag() {
     assert!(!decode("", Side::Client).unwrap().reset_stream_at);
     assert!(decode("1d 00", Side::Client).unwrap().reset_stream_at);
+    // WT-v-015: the number of older drafts is accepted too, also beside the registered one, which is sent.
+    let older = "c017f7586d2cb571";
+    for bytes in [format!("{older} 00"), format!("1d 00 {older} 00")] {
+        let parameters = decode(&bytes, Side::Client).unwrap();
+        assert!(parameters.reset_stream_at);
+    }
+    let error = decode(&format!("{older} 01 00"), Side::Client).unwrap_err();
+    assert_eq!(error.reason, "has a value");
+    assert!(decode(&format!("{older} 00 {older} 00"), Side::Client).is_err());
     assert_refused("1d 01 00", 0x1d, "has a value");
 }
 

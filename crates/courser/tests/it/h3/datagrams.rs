@@ -345,3 +345,123 @@ async fn datagrams_are_recorded_with_their_stream_and_length() {
     assert_eq!(records.count(), 2);
     pair.finish().await;
 }
+
+/// A97, K301: a peer that does not read takes the credit of the writer, and the reader goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_writer_without_credit_does_not_stop_the_reader() {
+    let pair = pair();
+    let (client, server) = pair.connect().await;
+    let (sender, halves) = tokio::sync::oneshot::channel();
+    let sender = std::sync::Arc::new(std::sync::Mutex::new(Some(sender)));
+    let service = tower::service_fn(move |mut request: Request<h3::Body>| {
+        let upgrade = h3::upgrade(&mut request).expect("a CONNECT");
+        let sender = sender.lock().expect("no panic").take();
+        crate::common::spawn(async move {
+            let capsules = Capsules::new(upgrade.await.expect("accepted")).accept(7, 10);
+            drop(sender.expect("one request").send(capsules.split()));
+        });
+        async { Ok::<_, Infallible>(Response::new(h3::Empty)) }
+    });
+    let serving = h3::serve(server, service).config(config(Side::Server, true));
+    crate::common::spawn(serving.into_future());
+    let client = h3::Client::with_config(client, config(Side::Client, true));
+    let mut near = capsules(&client).await;
+    let (mut sender, mut receiver) = within(halves).await.expect("accepted");
+    assert_eq!(sender.stream(), receiver.stream());
+    // The client reads nothing, until its window is full.
+    let full = async {
+        loop {
+            sender.send(9, &[0; 60_000]).await.expect("open");
+        }
+    };
+    let blocked = tokio::time::timeout(std::time::Duration::from_millis(500), full);
+    assert!(blocked.await.is_err(), "the window has an end");
+    for n in 0..8_u8 {
+        sender.queue(7, &[n]).expect("room for eight");
+    }
+    assert_eq!(sender.queue(7, &[8]), Err(h3::CapsulesWait));
+    // A newer limit replaces the first that waits.
+    sender
+        .queue_latest(7, &[77])
+        .expect("in the place of another");
+    assert!(sender.is_waiting());
+    for n in 0..100_u8 {
+        within(near.send(7, &[n])).await.expect("open");
+        let received = within(receiver.next()).await.expect("open");
+        let Some(Received::Capsule(capsule)) = received else {
+            panic!("{received:?}");
+        };
+        assert_eq!(capsule.value, [n][..]);
+    }
+    // Once the client reads, the capsules arrive in order.
+    let reading = crate::common::spawn(async move {
+        let mut seen = Vec::new();
+        while let Some(received) = near.next().await.expect("open") {
+            if let Received::Capsule(capsule) = received {
+                seen.push(capsule.value[0]);
+            }
+        }
+        (seen, near)
+    });
+    within(sender.finish()).await.expect("open");
+    let (seen, near) = within(reading).await.expect("no panic");
+    assert_eq!(seen, [77, 1, 2, 3, 4, 5, 6, 7]);
+    // An invalid capsule ends both directions, although the halves are apart.
+    let mut near = near;
+    within(near.send(7, &[0; 11])).await.expect("open");
+    let error = within(receiver.next()).await.expect_err("too long");
+    assert_eq!(error.code(), Some(Code::EXCESSIVE_LOAD), "{error}");
+}
+
+/// Batches in both directions, which are not copied, and the datagram that is too large.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn datagrams_are_exchanged_in_batches() {
+    let pair = pair();
+    let client = echoing(&pair, (true, true)).await;
+    let near = capsules(&client).await;
+    let (mut sender, receiver) = near.split();
+    let (receiver, datagrams) = receiver.without_datagrams();
+    let datagrams = datagrams.expect("enabled");
+    assert!(within(datagrams.negotiated()).await);
+    datagrams.set_receive_limits(1024, 1024 * 1024);
+    let mut total = 0;
+    let mut batch = Vec::new();
+    for round in 0..20_u8 {
+        let mut sent: Vec<_> = (0..20_u8).map(|n| Bytes::from(vec![n, round])).collect();
+        datagrams.send_many(&mut sent).expect("room");
+        assert!(sent.is_empty());
+        let mut back = 0;
+        while back < 20 {
+            let got = within(datagrams.receive_many(&mut batch, 7)).await;
+            let got = got.expect("open");
+            assert!((1..=7).contains(&got), "{got}");
+            back += got;
+        }
+        total += back;
+    }
+    assert_eq!((total, batch.len(), datagrams.dropped()), (400, 400, 0));
+    for (index, payload) in batch.iter().enumerate() {
+        let (round, n) = (index / 20, index % 20);
+        assert_eq!(
+            payload[..],
+            [n, round].map(|it| u8::try_from(it).expect("small"))
+        );
+    }
+    // The bytes before the payload count for the largest size.
+    let max = datagrams.max_size().expect("negotiated");
+    let mut mixed = vec![
+        Bytes::from(vec![1; max]),
+        Bytes::from(vec![2; max + 1]),
+        Bytes::from_static(b"behind"),
+    ];
+    let error = datagrams.send_many(&mut mixed).expect_err("too large");
+    assert_eq!(error, h3::DatagramError::TooLarge { size: max + 1, max });
+    assert_eq!((mixed.len(), mixed[0].len()), (2, max + 1));
+    let whole = within(datagrams.receive()).await.expect("open");
+    assert_eq!(whole, vec![1; max]);
+    let options = courser::DatagramOptions::new();
+    datagrams.send_bytes("last".into(), options).expect("fits");
+    assert_eq!(within(datagrams.receive()).await, Some("last".into()));
+    sender.send(7, b"still open").await.expect("open");
+    drop(receiver);
+}

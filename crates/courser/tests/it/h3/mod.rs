@@ -11,6 +11,7 @@ mod large_fields;
 mod records;
 mod rules;
 mod senders;
+mod sessions;
 mod small_windows;
 mod upgrade;
 

@@ -15,7 +15,52 @@ fn deliver(registry: &Registry, stream: u64, payload: Vec<u8>) -> Delivery {
 }
 
 fn receive(registry: &Registry, stream: u64) -> Poll<Option<Bytes>> {
-    registry.poll_receive(&mut Context::from_waker(Waker::noop()), stream)
+    let mut received = None;
+    let cx = &mut Context::from_waker(Waker::noop());
+    let polled = registry.poll_receive(cx, stream, 1, |payload| received = Some(payload));
+    polled.map(|_| received)
+}
+
+/// K583: a request with limits of its own takes no room of the others, and drops its oldest datagrams.
+#[test]
+fn requests_with_their_own_limits_count_alone() {
+    let registry = Registry::new(true);
+    registry.open(Time::ZERO, 0);
+    registry.open(Time::ZERO, 4);
+    registry.deliver(Time::ZERO, (0, Bytes::from_static(b"before")), false);
+    registry.set_limits(0, 1000, 300_000);
+    for n in 0..1001_u32 {
+        let payload = Bytes::copy_from_slice(&n.to_be_bytes());
+        registry.deliver(Time::ZERO, (0, payload), false);
+    }
+    assert_eq!(registry.dropped(0), 2);
+    let mut batch = Vec::new();
+    let cx = &mut Context::from_waker(Waker::noop());
+    let polled = registry.poll_receive(cx, 0, 600, |payload| batch.push(payload));
+    assert_eq!(polled, Poll::Ready(Some(600)));
+    assert_eq!(batch[0], 1_u32.to_be_bytes()[..]);
+    // In bytes: a large one displaces several.
+    for _ in 0..3 {
+        let payload = Bytes::from(vec![0; 150_000]);
+        registry.deliver(Time::ZERO, (0, payload), false);
+    }
+    let left = registry.poll_receive(cx, 0, usize::MAX, |_| {});
+    assert_eq!(left, Poll::Ready(Some(2)));
+    assert_eq!(registry.dropped(0), 2 + 400 + 1);
+    registry.deliver(Time::ZERO, (0, Bytes::from(vec![0; 300_001])), false);
+    assert!(
+        registry.poll_receive(cx, 0, 1, |_| {}).is_pending(),
+        "too large"
+    );
+    // The others have all of their bytes, and the sum is right at the end.
+    for _ in 0..2 {
+        registry.deliver(Time::ZERO, (4, Bytes::from(vec![0; 128 * 1024])), false);
+    }
+    registry.deliver(Time::ZERO, (4, Bytes::from(vec![0; 1])), false);
+    assert_eq!(registry.dropped(4), 1);
+    registry.on_handle_dropped(0);
+    registry.on_handle_dropped(4);
+    assert_eq!(registry.lock().bytes, 0);
 }
 
 /// Returns all datagrams that wait for a stream.

@@ -1,7 +1,7 @@
 //! Tests of streams, frames and settings of extensions (RFC 9114 §9).
 
 use super::*;
-use crate::extensions::{Extensions, FrameStream};
+use crate::extensions::{Extensions, FrameStream, Group};
 
 const SETTING: u64 = 0xc671_706a;
 const FRAME: u64 = 0x1000;
@@ -53,11 +53,11 @@ fn refused() -> Result<UniFate, (Code, Scope)> {
 #[test]
 fn both_ends_receive_settings_of_extensions() {
     let (mut client, mut server) = (claiming(Side::Client), claiming(Side::Server));
-    assert_eq!(client.peer_has_extensions(), None);
+    assert_eq!(client.peer_supports(Group::FIRST), None);
     carry(&mut server, &mut client);
     carry(&mut client, &mut server);
     for end in [&client, &server] {
-        assert_eq!(end.peer_has_extensions(), Some(true));
+        assert_eq!(end.peer_supports(Group::FIRST), Some(true));
         assert!(end.peer_other_settings().contains(&(SETTING, 3)));
         // No setting that has a field in `Settings`.
         assert!(
@@ -107,7 +107,7 @@ fn claimed_stream_is_passed_to_the_application_with_its_first_bytes() {
 fn streams_and_frames_of_peers_without_the_extension_are_ignored() {
     for peer in [&[][..], &[(SETTING, 0)], &[(SETTING + 1, 1)]] {
         let mut connection = with_peer(Side::Server, peer);
-        assert_eq!(connection.peer_has_extensions(), Some(false));
+        assert_eq!(connection.peer_supports(Group::FIRST), Some(false));
         assert_eq!(uni(&mut connection, 6, &[0x40, 0x54], false), refused());
         assert_eq!(
             control(&mut connection, &frame(FRAME, b"x")),
@@ -253,5 +253,60 @@ fn origins_of_a_client_are_ignored() {
         events(&mut connection);
         assert_eq!(control(&mut connection, &origin), Ok(UniFate::Read));
         assert_eq!(events(&mut connection), expected);
+    }
+}
+
+/// A group may be announced by any of several settings, and each group has its own.
+#[test]
+fn groups_are_supported_independently() {
+    let webtransport = Extensions::new()
+        .named("webtransport")
+        .announced_by(0x2c7c_f000)
+        .announced_by(0x2b60_3742)
+        .unidirectional_stream(0x54);
+    let chat = Extensions::new()
+        .named("chat")
+        .announced_by(0x7a11)
+        .unidirectional_stream(0x55)
+        .and_then(|it| it.frame(FRAME, FrameStream::Control, 10));
+    let mut config = Config::new(Side::Server);
+    config.extensions = webtransport
+        .and_then(|it| it.and(chat?))
+        .expect("free numbers");
+    let groups: Vec<_> = config.extensions.groups().collect();
+    assert_eq!(config.extensions.group("chat"), Some(groups[1]));
+    for (peer, announced, supported) in [
+        (
+            &[(0x2b60_3742, 1)][..],
+            &[(0x2b60_3742, 1)][..],
+            [true, false],
+        ),
+        (&[(0x7a11, 1), (0x2c7c_f000, 0)], &[], [false, true]),
+        (
+            &[(0x2b60_3742, 1), (0x7a11, 2), (0x2c7c_f000, 3)],
+            &[(0x2c7c_f000, 3), (0x2b60_3742, 1)],
+            [true, true],
+        ),
+    ] {
+        let mut server = Connection::new(Side::Server, config.clone(), 1, NOW);
+        let bytes = [&[0x00][..], &settings(peer)].concat();
+        assert_eq!(control(&mut server, &bytes), Ok(UniFate::Read));
+        let found: Vec<_> = server.peer_announced(groups[0]).collect();
+        assert_eq!(found, announced);
+        for ((group, is_supported), (id, stream_type)) in
+            groups.iter().zip(supported).zip([(6, 0x54), (10, 0x55)])
+        {
+            assert_eq!(server.peer_supports(*group), Some(is_supported));
+            let expected = match is_supported {
+                true => claimed(stream_type, &[]),
+                false => refused(),
+            };
+            let bytes = [0x40, u8::try_from(stream_type).expect("a byte")];
+            assert_eq!(uni(&mut server, id, &bytes, false), expected);
+        }
+        events(&mut server);
+        let sent = control(&mut server, &frame(FRAME, b"x"));
+        assert_eq!(sent, Ok(UniFate::Read));
+        assert_eq!(events(&mut server).len(), usize::from(supported[1]));
     }
 }

@@ -1,18 +1,21 @@
 //! Operations on connections.
 
+use std::collections::VecDeque;
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use courser_base::Time;
 use courser_base::foreign::ForeignWaker;
 use courser_telemetry::Tap;
-use courser_transport::{ConnectionError, Undelivered};
+use courser_transport::{ConnectionError, DatagramPrefix, Undelivered};
 use courser_wire::{Direction, StreamId, VarInt};
 
 use super::locked_streams::LockedStreams;
 use crate::api::connection::Connection;
+use crate::api::datagram::DatagramOptions;
 use crate::api::receive_stream::RecvStream;
 use crate::api::send_stream::SendStream;
-use crate::error::WriteError;
+use crate::error::{SendDatagramError, WriteError};
 use crate::shard::lock::{Afterwards, Locked};
 use crate::shard::stream::Stream;
 use crate::shard::wakers::Topic;
@@ -46,6 +49,45 @@ pub trait ConnectionHooks {
 
     /// Returns the number of bidirectional streams that the peer may have opened so far.
     fn granted_requests(&self) -> u64;
+
+    /// Sends a datagram that begins with the variable-length integer `prefix`. The payload is not copied before it
+    /// is written into a packet.
+    ///
+    /// # Errors
+    /// The errors of [`Connection::send_datagram`], whose sizes include the prefix.
+    fn send_datagram_after(
+        &self,
+        prefix: u64,
+        payload: Bytes,
+        options: DatagramOptions,
+    ) -> Result<(), SendDatagramError>;
+
+    /// Sends datagrams that begin with the variable-length integer `prefix`, and removes them from `payloads`, in
+    /// one turn. The payloads are not copied before they are written into packets.
+    ///
+    /// # Errors
+    /// The errors of [`Connection::send_datagram`], whose sizes include the prefix. The datagram that failed
+    /// and later ones remain.
+    fn send_datagrams(
+        &self,
+        prefix: u64,
+        payloads: &mut VecDeque<Bytes>,
+        options: DatagramOptions,
+    ) -> Result<(), SendDatagramError>;
+
+    /// Waits for received datagrams, and appends up to `most` of them to `datagrams`.
+    ///
+    /// # Errors
+    /// The errors of [`Connection::read_datagram`].
+    fn read_datagrams(
+        &self,
+        datagrams: &mut Vec<Bytes>,
+        most: usize,
+    ) -> impl Future<Output = Result<(), ConnectionError>> + Send;
+
+    /// Raises how many bidirectional and unidirectional streams the peer may have open to at least these
+    /// numbers.
+    fn raise_max_streams(&self, bidirectional: u64, unidirectional: u64);
 
     /// Returns true while the peer has not acknowledged everything that was written.
     fn has_undelivered(&self) -> bool;
@@ -136,6 +178,71 @@ impl ConnectionHooks for Connection {
         connection.map_or(0, |connection| {
             connection.streams().granted(Direction::Bidirectional)
         })
+    }
+
+    fn send_datagram_after(
+        &self,
+        prefix: u64,
+        payload: Bytes,
+        options: DatagramOptions,
+    ) -> Result<(), SendDatagramError> {
+        let prefix = DatagramPrefix::varint(prefix);
+        let options = options.for_transport(self.0.shard.now(), false);
+        let sent = self
+            .0
+            .send_after(&mut self.0.lock(), prefix, payload, options);
+        sent.map(drop)
+    }
+
+    fn send_datagrams(
+        &self,
+        prefix: u64,
+        payloads: &mut VecDeque<Bytes>,
+        options: DatagramOptions,
+    ) -> Result<(), SendDatagramError> {
+        let prefix = DatagramPrefix::varint(prefix);
+        let options = options.for_transport(self.0.shard.now(), false);
+        let mut locked = self.0.lock();
+        while let Some(payload) = payloads.front() {
+            // A clone shares the bytes, so that they remain if they are too large.
+            let sent = self
+                .0
+                .send_after(&mut locked, prefix, payload.clone(), options);
+            sent?;
+            payloads.pop_front();
+        }
+        Ok(())
+    }
+
+    async fn read_datagrams(
+        &self,
+        datagrams: &mut Vec<Bytes>,
+        most: usize,
+    ) -> Result<(), ConnectionError> {
+        let handle = self.0.handle;
+        let read = move |locked: &mut Locked<'_>| {
+            let before = datagrams.len();
+            // Datagrams that arrived before the end can be read after it.
+            if let Some(connection) = locked.connection(handle) {
+                let received = std::iter::from_fn(|| connection.datagrams().receive());
+                datagrams.extend(received.take(most));
+            }
+            match datagrams.len() > before {
+                true => Poll::Ready(Ok(())),
+                false => locked.poll_open(handle),
+            }
+        };
+        self.0.wait(Topic::Datagram, read).await
+    }
+
+    fn raise_max_streams(&self, bidirectional: u64, unidirectional: u64) {
+        let mut locked = self.0.lock();
+        if let Ok(connection) = locked.open_connection(self.0.handle) {
+            let streams = connection.streams();
+            streams.raise_max_streams(Direction::Bidirectional, bidirectional);
+            streams.raise_max_streams(Direction::Unidirectional, unidirectional);
+        }
+        locked.used(self.0.handle, 0);
     }
 
     fn has_undelivered(&self) -> bool {

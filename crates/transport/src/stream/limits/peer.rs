@@ -75,6 +75,11 @@ impl PeerStreams {
         self.window = window.min(MAX_STREAMS);
     }
 
+    /// Raises how many streams the peer may have open to at least `window`.
+    pub(in crate::stream) fn raise_window(&mut self, window: u64) {
+        self.set_window(window.max(self.window));
+    }
+
     /// Opens the stream with this index, which a frame named, and all below it, if they are not
     /// open yet.
     ///

@@ -1,0 +1,47 @@
+//! The queues of all groups of extensions.
+
+use courser_http3::{Extensions, Group};
+
+use super::Queue;
+use super::sessions::Sessions;
+
+/// The queues of a connection by group. Without extensions it needs no memory.
+#[derive(Debug)]
+pub(crate) struct Groups(Box<[Queues]>);
+
+#[derive(Debug)]
+struct Queues {
+    queue: Queue,
+    sessions: Option<Box<Sessions>>,
+}
+
+impl Groups {
+    pub(crate) fn of(extensions: &Extensions) -> Self {
+        let queues = extensions.groups().map(|group| Queues {
+            queue: Queue::default(),
+            sessions: extensions.session_codes(group).map(|_| Box::default()),
+        });
+        Self(queues.collect())
+    }
+
+    /// Returns the queue of a group, or `None` on a connection without extensions.
+    pub(crate) fn queue(&self, group: Group) -> Option<&Queue> {
+        self.0.get(group.index()).map(|queues| &queues.queue)
+    }
+
+    /// Returns the sessions of a group whose streams are delivered by session.
+    pub(crate) fn sessions(&self, group: Group) -> Option<&Sessions> {
+        self.0.get(group.index())?.sessions.as_deref()
+    }
+
+    /// Drops the streams of a closed connection. Frames that have arrived can still be taken.
+    pub(crate) fn on_end(&self) {
+        for queues in &self.0 {
+            queues.queue.on_end();
+            queues
+                .sessions
+                .iter()
+                .for_each(|sessions| sessions.on_end());
+        }
+    }
+}
