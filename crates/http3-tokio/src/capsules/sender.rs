@@ -50,7 +50,7 @@ pub struct CapsuleSender {
     _end: Option<Arc<End>>,
 }
 
-/// The error of [`CapsuleSender::queue`]: already 8 capsules wait for credit of the peer (limit K301).
+/// The error of [`CapsuleSender::queue`]: already 8 capsules wait for credit of the peer (limit K584).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{MAX_WAITING} capsules wait for flow control credit of the peer, the most that are kept")]
 pub struct CapsulesWait;
@@ -171,5 +171,5 @@ impl CapsuleSender {
     }
 }
 
-/// Largest number of capsules that wait for credit (limit K301, attack A97).
+/// Largest number of capsules that wait for credit (limit K584, attack A97).
 const MAX_WAITING: usize = 8;

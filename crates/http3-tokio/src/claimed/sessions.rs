@@ -248,9 +248,9 @@ impl Lanes {
     }
 }
 
-/// Largest number of streams of a connection that wait for a session to be registered (limit K302).
+/// Largest number of streams of a connection that wait for a session to be registered (limit K585).
 const MAX_EARLY: usize = 16;
-/// Time for which they wait (limit K302).
+/// Time for which they wait (limit K585).
 const LONGEST_EARLY: Duration = Duration::from_secs(5);
 /// Number of sessions that are remembered when they are over (limit K581).
 const MAX_OVER: usize = 64;

@@ -346,7 +346,7 @@ async fn datagrams_are_recorded_with_their_stream_and_length() {
     pair.finish().await;
 }
 
-/// A97, K301: a peer that does not read takes the credit of the writer, and the reader goes on.
+/// A97, K584: a peer that does not read takes the credit of the writer, and the reader goes on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_writer_without_credit_does_not_stop_the_reader() {
     let pair = pair();

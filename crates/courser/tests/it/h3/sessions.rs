@@ -198,7 +198,7 @@ async fn numbers_may_arrive_byte_by_byte_and_late() {
     assert!(ends.is_open());
 }
 
-/// K302: streams of unknown sessions wait, at most 16 of them and for 5 s.
+/// K585: streams of unknown sessions wait, at most 16 of them and for 5 s.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn streams_of_unknown_sessions_wait_in_a_bounded_place() {
     let ends = ends().await;
