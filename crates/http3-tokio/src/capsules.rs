@@ -1,5 +1,6 @@
 //! Capsules on the stream of a CONNECT (RFC 9297 §3).
 
+mod encoding;
 mod sender;
 
 use std::sync::Arc;
@@ -10,8 +11,9 @@ use courser_http3::{Capsule, CapsuleReader};
 use courser_quic::StreamId;
 use courser_quic::hooks::ConnectionHooks as _;
 
+use self::encoding::{encode, in_frame};
 pub use self::sender::{CapsuleSender, CapsulesWait};
-use super::datagrams::{DatagramError, Datagrams};
+use super::datagrams::Datagrams;
 use super::error::Error;
 use super::failure::var_int;
 use super::shared::Guard;
@@ -239,22 +241,6 @@ impl Receiving {
     const fn fail(&mut self, error: courser_http3::Error) -> Fault {
         self.has_ended = true;
         Fault::Capsule(error)
-    }
-}
-
-fn encode(kind: u64, value: &[u8]) -> Bytes {
-    let mut bytes = Vec::with_capacity(value.len() + 16);
-    Capsule::encode(&mut bytes, kind, value);
-    bytes.into()
-}
-
-/// Sends a datagram in a DATAGRAM frame. Returns `None` if it must be sent in a capsule.
-fn in_frame(datagrams: Option<&Datagrams>, payload: &[u8]) -> Option<Result<(), Error>> {
-    match datagrams?.send(payload) {
-        Ok(()) => Some(Ok(())),
-        Err(DatagramError::ConnectionLost(error)) => Some(Err(error.into())),
-        Err(DatagramError::StreamOver) => Some(Err(Error::closed())),
-        Err(_) => None,
     }
 }
 

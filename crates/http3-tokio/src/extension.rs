@@ -7,11 +7,10 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use courser_http3::{self as http3, Code, FrameStream, Group, Scope};
 use courser_quic::hooks::Ticket;
-use courser_quic::{Connection, RecvStream, SendStream, StreamId};
+use courser_quic::{Connection, RecvStream, SendStream};
 
 use super::claimed::{ClaimedStream, ExtensionFrame, Queue};
 use super::error::Error;
-use super::session_streams::SessionStreams;
 use super::shared::SharedConnection;
 
 /// The streams and frames that the application has claimed on a connection
@@ -81,40 +80,6 @@ impl Extension {
     pub async fn announced(&self) -> Result<Vec<(u64, u64)>, Error> {
         self.supported().await?;
         Ok(self.0.peer_announced(self.1))
-    }
-
-    /// Registers a session, whose streams are then delivered to the returned queue. `request` is the stream of
-    /// its CONNECT. Streams that have arrived before are in the queue.
-    ///
-    /// Streams of sessions that are not registered wait: up to 16 on a connection, for up to 5 s. Register a
-    /// session before its response is sent, so that all streams which the peer then opens find it.
-    ///
-    /// Returns `None` if the session is registered, or over.
-    ///
-    /// # Panics
-    /// Panics if the group does not deliver streams
-    /// [by session](super::Extensions::by_session), or if the stream cannot be that of a request.
-    pub fn session(&self, request: StreamId) -> Option<SessionStreams> {
-        self.check_session(request);
-        let is_new = self.0.register_session(self.1, request.value());
-        is_new.then(|| SessionStreams::new(self.clone(), request))
-    }
-
-    /// Refuses the streams of a session whose request was refused, those that wait and those that follow, with
-    /// [`SessionCodes::over`](super::SessionCodes::over).
-    ///
-    /// # Panics
-    /// The panics of [`session`](Self::session).
-    pub fn refuse_session(&self, request: StreamId) {
-        self.check_session(request);
-        self.0.end_session(self.1, request.value());
-    }
-
-    fn check_session(&self, request: StreamId) {
-        let codes = self.0.extensions().session_codes(self.1);
-        assert!(codes.is_some(), "the group is not delivered by session");
-        let value = request.value();
-        assert!(value.is_multiple_of(4), "stream {value} is not a request");
     }
 
     /// Waits for the peer's settings and returns those that this crate does not implement, in order. `None` if

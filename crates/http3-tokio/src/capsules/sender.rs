@@ -12,7 +12,7 @@ use courser_quic::StreamId;
 use super::super::datagrams::Datagrams;
 use super::super::error::Error;
 use super::super::upgrade::{End, SendingPart};
-use super::{encode, in_frame};
+use super::encoding::{encode, in_frame};
 
 /// The sending half of [`Capsules::split`](super::Capsules::split). Dropping it finishes the sending direction.
 ///
