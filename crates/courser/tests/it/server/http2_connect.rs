@@ -90,10 +90,12 @@ async fn assert_echoes(socket: &mut Socket, message: Message) {
     );
 }
 
+/// Closes a WebSocket. The server ends the stream with RST_STREAM (NO_ERROR) behind its Close frame, which may arrive while
+/// the client still flushes its own (RFC 9113 §8.1).
 async fn close(mut socket: Socket) {
-    within(socket.close(None)).await.expect("open");
-    while let Some(message) = within(socket.next()).await {
-        assert!(message.expect("an orderly end").is_close());
+    let _ = within(socket.close(None)).await;
+    while let Some(Ok(message)) = within(socket.next()).await {
+        assert!(message.is_close(), "{message:?}");
     }
 }
 
