@@ -5,9 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use courser_base::Mutex;
-use http::{Method, Request, Version};
-
-use super::buffers::TUNNEL;
+use http::Request;
 
 /// Counts the memory of TCP connections, and of requests in progress over all protocols and listeners of a server.
 ///
@@ -134,15 +132,13 @@ impl Default for RequestMemory {
     }
 }
 
-/// Returns the estimated memory of a request in progress. The stream of a CONNECT over HTTP/2 may become a tunnel.
+/// Returns the estimated memory of a request in progress.
 pub(crate) fn cost<B>(request: &Request<B>) -> u64 {
     let fields = request.headers().iter();
     let fields = fields.map(|(name, value)| name.as_str().len() + value.len() + FIELD);
     let target = request.uri().path_and_query();
     let target = target.map_or(0, |target| target.as_str().len());
-    let may_tunnel = *request.method() == Method::CONNECT && request.version() == Version::HTTP_2;
-    let tunnel = if may_tunnel { TUNNEL } else { 0 };
-    REQUEST + tunnel + (fields.sum::<usize>() + target) as u64
+    REQUEST + (fields.sum::<usize>() + target) as u64
 }
 
 /// Returns the memory held by a connection, reduced by recently completed requests.
