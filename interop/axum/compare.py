@@ -95,12 +95,15 @@ REQUESTS = [
     ("removed task again", "DELETE", "/tasks/1", {}, None),
     ("form", "POST", "/form", FORM, b"--x\r\ncontent-disposition: form-data; name=a\r\n\r\n1234\r\n--x--\r\n"),
     ("form that ends early", "POST", "/form", FORM, b"--x\r\ncontent-disposition: form-data; name=a\r\n\r\n1234"),
+    ("new session", "GET", "/visits", {}, None),
+    ("unknown session", "GET", "/visits", {"cookie": "a=b; id=AAAAAAAAAAAAAAAAAAAAAA"}, None),
     ("socket without an upgrade", "GET", "/echo-socket", {}, None),
 ]
 
 # Fields that differ between any two answers, or belong to the connection.
 IGNORED = {"date", "connection", "keep-alive", "transfer-encoding", "alt-svc"}
 UUID = re.compile(r"^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$")
+SESSION = re.compile(r"^id=[\w-]{22};")
 ABORTED = "aborted"
 
 
@@ -113,6 +116,8 @@ def normal(status, fields, content):
             continue
         if name == "x-request-id" and UUID.match(value):
             value = "a UUID"
+        if name == "set-cookie":
+            value = SESSION.sub("id=a session;", value)
         seen.setdefault(name, []).append(value)
     # Where compressed content has its flushes depends on the times at which it is read.
     if seen.get("content-encoding") == ["gzip"] and content:
