@@ -75,6 +75,7 @@ where
         with_tcp: true,
         with_quic: true,
         sends_interim: false,
+        http2_connect: false,
         tls: Settings::default(),
         drain: None,
         ready_delay: Duration::ZERO,
@@ -107,6 +108,8 @@ pub struct Server {
     pub(crate) with_tcp: bool,
     pub(crate) with_quic: bool,
     pub(crate) sends_interim: bool,
+    /// True if HTTP/2 clients may send extended CONNECT.
+    pub(crate) http2_connect: bool,
     pub(crate) tls: Settings,
     pub(crate) drain: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     pub(crate) ready_delay: Duration,
@@ -568,6 +571,31 @@ impl Server {
     /// allocations, and some old clients of HTTP/1.1 take an interim response for the final one (RFC 8297 §3).
     pub fn interim_responses(mut self, is_on: bool) -> Self {
         self.sends_interim = is_on;
+        self
+    }
+
+    /// Enables extended CONNECT over HTTP/2 (RFC 8441), with which browsers open WebSockets on the connection that
+    /// they have.
+    ///
+    /// The service receives requests for every protocol, with the method CONNECT, a scheme and a path, and
+    /// hyper's `ext::Protocol` among their extensions. hyper's `upgrade::on` returns the stream once the response is
+    /// 2xx. axum's `WebSocketUpgrade` does both with axum's feature `http2`, behind a route of `any`, since `get`
+    /// answers 405.
+    ///
+    /// Off by default. A client that sees the setting no longer sends `Upgrade` over HTTP/1.1, and does not try it
+    /// when CONNECT is refused, so a service that answers only `Upgrade` would lose its browsers. HTTP/3
+    /// has a setting of its own, [`h3::Config::extended_connect`], because its streams come from
+    /// [`h3::upgrade`].
+    ///
+    /// ```
+    /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = courser::serve("[::]:4433", courser::Identity::dev()?).http2_extended_connect(true);
+    /// # drop(server);
+    /// # Ok(()) }
+    /// ```
+    pub fn http2_extended_connect(mut self, is_on: bool) -> Self {
+        self.http2_connect = is_on;
         self
     }
 

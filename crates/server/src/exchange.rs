@@ -25,6 +25,7 @@ use self::early_data::TooEarly;
 use self::misdirected::Names;
 use crate::cause::Cause;
 use crate::limits::Limits;
+use crate::limits::buffers::TUNNEL;
 use crate::limits::pace::{BodyRate, RequiredPace};
 use crate::limits::request_memory::cost;
 use crate::own_response::OwnResponse;
@@ -85,7 +86,8 @@ impl RequestSettings {
         mut request: Request<B>,
         malformed: Option<Cause>,
     ) -> (InFlight, Result<Request<Body>, StatusCode>) {
-        let in_flight = self.open.begin_request(cost(&request));
+        let cost = cost(&request) + tunnel_cost(&request);
+        let in_flight = self.open.begin_request(cost);
         let refusal = match malformed {
             Some(_) => Some(StatusCode::BAD_REQUEST),
             None => self.refusal(&mut request),
@@ -172,6 +174,13 @@ impl Admission for RequestSettings {
     fn time_limit(&self) -> Option<Duration> {
         self.handler_timeout
     }
+}
+
+/// Returns the memory of the tunnel that the stream of a CONNECT over HTTP/2 may become. Over other versions the
+/// connection counts it.
+fn tunnel_cost<B>(request: &Request<B>) -> u64 {
+    let may_tunnel = *request.method() == Method::CONNECT && request.version() == Version::HTTP_2;
+    if may_tunnel { TUNNEL } else { 0 }
 }
 
 /// Returns the pace at which the body of a request must arrive. Tunnels may be idle for any time.

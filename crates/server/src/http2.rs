@@ -9,3 +9,4 @@ mod hpack;
 pub(crate) mod inspector;
 pub(crate) mod interim;
 pub(crate) mod tags;
+pub(crate) mod tunnel;

@@ -118,6 +118,7 @@ pub(super) fn bind(mut server: Server) -> Result<Bound, Error> {
         resolver,
         only_names: server.only_names,
         sends_interim: server.sends_interim,
+        http2_connect: server.http2_connect,
         events: server.events,
         phases: Phases::new(),
         tasks: Arc::default(),

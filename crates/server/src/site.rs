@@ -29,6 +29,8 @@ pub(crate) struct Site {
     pub(crate) only_names: bool,
     /// True if services can send interim responses.
     pub(crate) sends_interim: bool,
+    /// True if HTTP/2 clients may send extended CONNECT.
+    pub(crate) http2_connect: bool,
     pub(crate) events: Events,
     pub(crate) phases: Phases,
     pub(crate) tasks: Arc<Tasks>,

@@ -374,7 +374,10 @@ fn serve_http2<S: HttpService<Body>>(
         Some(interim) => exchange.with_interim(Arc::new(interim)),
         None => exchange,
     };
-    let builder = http2(limits, &window, executor.clone());
+    let mut builder = http2(limits, &window, executor.clone());
+    if context.site.http2_connect {
+        builder.enable_connect_protocol();
+    }
     let mut connection = Box::pin(builder.serve_connection(TokioIo::new(stream), exchange));
     let idle = idle(open, limits.idle_timeout);
     Box::pin(async move {

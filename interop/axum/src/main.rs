@@ -56,6 +56,7 @@ async fn main() -> Result<(), Failure> {
             let drained = courser::serve(address, certificates)
                 .connect_info()
                 .metrics(&metrics)
+                .http2_extended_connect(true)
                 .on_event(|event| tracing::warn!("{event}"))
                 .drain(shutdown_signal())
                 .service(app)
@@ -65,7 +66,9 @@ async fn main() -> Result<(), Failure> {
         "axum-server" => {
             let config =
                 axum_server::tls_rustls::RustlsConfig::from_pem_file(certificate, key).await?;
-            axum_server::bind_rustls(address, config)
+            let mut server = axum_server::bind_rustls(address, config);
+            server.http_builder().http2().enable_connect_protocol();
+            server
                 .serve(app.into_make_service_with_connect_info::<SocketAddr>())
                 .await?;
         }

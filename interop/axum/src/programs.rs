@@ -1,4 +1,5 @@
-//! Three programs as services often are: a store of keys and values, a list of tasks, and an echo over WebSocket.
+//! Programs as services often are: a store of keys and values, a list of tasks, a counter for each session, and an echo
+//! over WebSocket.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,6 +12,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::{any, get, post};
 use serde::{Deserialize, Serialize};
+use tower_sessions::{MemoryStore, Session, SessionManagerLayer};
 
 /// Returns the routes of all programs.
 pub fn routes() -> Router {
@@ -28,7 +30,11 @@ pub fn routes() -> Router {
             get(task).patch(change_task).delete(remove_task),
         )
         .with_state(Tasks::default());
+    let visits = Router::new()
+        .route("/visits", get(visits))
+        .layer(SessionManagerLayer::new(MemoryStore::default()));
     Router::new()
+        .merge(visits)
         .route("/echo-socket", any(echo_socket))
         .route("/form", post(form))
         .merge(keys)
@@ -164,6 +170,14 @@ async fn form(mut parts: Multipart) -> Result<Json<HashMap<String, usize>>, Resp
         lengths.insert(name, content.len());
     }
     Ok(Json(lengths))
+}
+
+/// Returns how often the session was here before, and counts.
+async fn visits(session: Session) -> Result<String, StatusCode> {
+    let failed = |_| StatusCode::INTERNAL_SERVER_ERROR;
+    let before: usize = session.get("visits").await.map_err(failed)?.unwrap_or(0);
+    session.insert("visits", before + 1).await.map_err(failed)?;
+    Ok(before.to_string())
 }
 
 async fn echo_socket(upgrade: WebSocketUpgrade) -> Response {

@@ -5,6 +5,8 @@ use std::sync::{Arc, MutexGuard};
 use courser_base::Mutex;
 use courser_http3_tokio::hooks::{First, FirstPolls};
 
+use super::tunnel;
+
 /// Runs the response futures of an HTTP/2 connection: those that are ready at the first poll in the task of the
 /// connection, others in tasks of their own.
 ///
@@ -42,6 +44,13 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     fn execute(&self, answer: F) {
+        if let Some(request) = tunnel::begin() {
+            tokio::spawn(async move {
+                answer.await;
+                drop(request);
+            });
+            return;
+        }
         let answer = Box::pin(answer);
         // A response may start others, so the lock is not held while it is polled.
         let mut state = *self.lock();

@@ -19,6 +19,7 @@ use crate::exchange::interim::InterimSource;
 use crate::exchange::marks::Marks;
 use crate::http2::budgets::Refusing;
 use crate::http2::held::{HeldContent, Paced};
+use crate::http2::tunnel;
 use crate::tally::InFlight;
 
 /// Passes admitted requests to the user's service, and counts responses until hyper has taken them.
@@ -164,7 +165,7 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
             Ok(request) => request,
             Err(status) => {
                 return Box::pin(async move {
-                    Ok(empty(status).map(|body| paced(body, in_flight, None)))
+                    Ok(empty(status).map(|body| paced(body, Guard::Own(in_flight), None)))
                 });
             }
         };
@@ -178,6 +179,7 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
         let held = self.held.clone();
         let mut service = self.service.clone();
         let limit = settings.handler_timeout;
+        let is_connect = request.method() == Method::CONNECT;
         let is_bare = request.method() == Method::HEAD && request.version() == Version::HTTP_2;
         Box::pin(async move {
             let answer = async {
@@ -209,6 +211,10 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
             {
                 response.headers_mut().insert(ALT_SVC, alt_svc.value(port));
             }
+            let in_flight = match is_connect {
+                true => Guard::shared(in_flight, response.status()),
+                false => Guard::Own(in_flight),
+            };
             Ok(response.map(|body| paced(body, in_flight, held)))
         })
     }
@@ -217,7 +223,7 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
 /// Counts a body until hyper has taken it, and limits what waits to be sent over HTTP/2.
 fn paced<B: http_body::Body>(
     body: Option<B>,
-    in_flight: InFlight,
+    in_flight: Guard,
     held: Option<HeldContent>,
 ) -> Paced<Counted<B>> {
     let counted = Counted { body, in_flight };
@@ -272,7 +278,28 @@ pin_project! {
     pub(super) struct Counted<B> {
         #[pin]
         body: Option<B>,
-        in_flight: InFlight,
+        in_flight: Guard,
+    }
+}
+
+/// Keeps a request in flight.
+#[derive(Debug)]
+enum Guard {
+    Own(#[expect(dead_code, reason = "dropped")] InFlight),
+    /// With the tunnel that the stream becomes.
+    Shared(#[expect(dead_code, reason = "dropped")] Arc<InFlight>),
+}
+
+impl Guard {
+    /// Creates the guard of a CONNECT with this response, just before hyper receives it.
+    #[cold]
+    fn shared(in_flight: InFlight, status: StatusCode) -> Self {
+        if !status.is_success() {
+            return Self::Own(in_flight);
+        }
+        let in_flight = Arc::new(in_flight);
+        tunnel::on_accepted(&in_flight);
+        Self::Shared(in_flight)
     }
 }
 

@@ -19,6 +19,7 @@ mod handover;
 mod hanging;
 mod http1_rules;
 mod http2;
+mod http2_connect;
 mod http2_rules;
 mod interim;
 mod limits;
