@@ -199,10 +199,11 @@ const CALLS: &[(&str, &str, &[&str])] = &[
         &["pem_files", "with_pem_files"],
     ),
     ("crates/client/src/builder.rs", "Client", &["builder"]),
+    ("crates/client/src/builder/trust.rs", "ClientBuilder", &["root"]),
     (
-        "crates/client/src/builder.rs",
+        "crates/client/src/builder/quic.rs",
         "ClientBuilder",
-        &["root", "transport_config"],
+        &["transport_config"],
     ),
     (
         "crates/client/src/request_builder.rs",
