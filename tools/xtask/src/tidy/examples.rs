@@ -199,7 +199,11 @@ const CALLS: &[(&str, &str, &[&str])] = &[
         &["pem_files", "with_pem_files"],
     ),
     ("crates/client/src/builder.rs", "Client", &["builder"]),
-    ("crates/client/src/builder/trust.rs", "ClientBuilder", &["root"]),
+    (
+        "crates/client/src/builder/trust.rs",
+        "ClientBuilder",
+        &["root"],
+    ),
     (
         "crates/client/src/builder/quic.rs",
         "ClientBuilder",
