@@ -14,7 +14,7 @@ use super::super::resolve::Resolve;
 use super::ClientBuilder;
 
 impl ClientBuilder {
-    /// Replaces the [`SystemResolver`], which resolves all names by default.
+    /// Replaces the [`SystemResolver`](crate::SystemResolver), which resolves all names by default.
     pub fn resolver(mut self, resolver: impl Resolve) -> Self {
         self.resolver = Some(Arc::new(resolver));
         self

@@ -63,7 +63,7 @@ impl ClientBuilder {
     }
 
     /// Replaces the store of address validation tokens, which is in memory by default. See
-    /// [`FileTokenStore`](super::FileTokenStore).
+    /// [`FileTokenStore`](crate::FileTokenStore).
     pub fn token_store(mut self, tokens: Arc<dyn TokenStore>) -> Self {
         self.tokens = Some(tokens);
         self

@@ -121,8 +121,11 @@ fn service_manager_follows_the_new_process() {
     let mut serving = Serving::spawn(command, Folder::new());
     assert_eq!(received(), "READY=1");
     serving.signal(Signal::USR2);
-    assert_eq!(serving.next_event()["event"], "listening");
-    let upgraded = serving.next_event();
+    // Both processes write here, so either may be first.
+    let mut events = [serving.next_event(), serving.next_event()];
+    events.sort_by_key(|event| event["event"].to_string());
+    let [listening, upgraded] = events;
+    assert_eq!(listening["event"], "listening");
     let new_process = NewProcess::of(&upgraded);
     assert_eq!(received(), format!("MAINPID={}", upgraded["process"]));
     let stat = format!("/proc/{}/stat", upgraded["process"]);
