@@ -8,10 +8,12 @@ use std::task::{Context, Poll};
 use bytes::{Buf as _, Bytes};
 use courser_base::Time;
 use courser_http3_tokio::{Code, Error, Upgraded};
+use courser_quic::hooks::ConnectionHooks as _;
 use courser_quic::runtime::{self, Sleep};
 use courser_webtransport::Output;
 use tokio::io::AsyncWrite;
 
+use crate::error::var_int;
 use crate::shared::Shared;
 
 /// Starts the task of a session.
@@ -103,9 +105,10 @@ impl Driver {
     }
 
     fn reset(&mut self, code: Code) {
-        if let Some(stream) = self.stream.take() {
-            stream.reset(code);
-        }
+        let id = self.shared.id.stream();
+        // Both halves with this code: dropping the stream would stop the receiving one without an error.
+        self.shared.quic().abort_stream(id, var_int(code));
+        self.stream = None;
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<()> {

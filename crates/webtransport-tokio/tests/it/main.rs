@@ -1,5 +1,6 @@
 //! Sessions on loopback, both ends ours.
 
+mod hostile;
 mod refusals;
 mod sessions;
 

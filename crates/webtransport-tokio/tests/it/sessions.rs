@@ -177,3 +177,42 @@ async fn flow_control_of_sessions_is_renewed() {
     let waiting = std::time::Duration::from_millis(50);
     assert!(tokio::time::timeout(waiting, near.open_bi()).await.is_err());
 }
+
+/// K586.
+#[tokio::test]
+async fn more_streams_than_quic_grants_by_default_are_open_at_once() {
+    let (_pair, near, far) = session().await;
+    let mut open = Vec::new();
+    for _ in 0..1000 {
+        open.push(within(near.open_uni()).await.expect("open"));
+    }
+    for send in &mut open {
+        send.write_all(b"x").await.expect("open");
+    }
+    for _ in 0..1000 {
+        let mut receive = within(far.accept_uni()).await.expect("open");
+        within(receive.read_chunk(1)).await.expect("open");
+    }
+}
+
+/// K587. The newest datagrams are kept.
+#[tokio::test]
+async fn datagrams_that_nobody_receives_are_bounded() {
+    let (_pair, near, far) = session().await;
+    let dropped = || far.datagrams().dropped();
+    let waiting = async {
+        let mut sent = 0_u32;
+        while dropped() == 0 {
+            near.datagrams().send(&sent.to_be_bytes()).expect("sent");
+            sent += 1;
+            tokio::task::yield_now().await;
+        }
+        sent
+    };
+    assert!(within(waiting).await > 1024);
+    let mut received = Vec::new();
+    within(far.datagrams().receive_many(&mut received, 10_000))
+        .await
+        .expect("open");
+    assert!(received.len() <= 1024, "{}", received.len());
+}
