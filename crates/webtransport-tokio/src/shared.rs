@@ -195,7 +195,6 @@ impl Shared {
     /// Removes a half of a stream. A stream of the peer without any has ended, and another one may be opened.
     pub(crate) fn remove_half(&self, stream: StreamId) {
         let mut core = self.core.hold();
-        core.writers.remove(&stream);
         let Some(halves) = core.open.get_mut(&stream) else {
             return;
         };
@@ -204,6 +203,8 @@ impl Shared {
             return;
         }
         core.open.remove(&stream);
+        // Not before: the other half may be the one that waits.
+        core.writers.remove(&stream);
         drop(core);
         if self.has_flow_control && stream.initiator() != self.quic().side() {
             self.update(|session, _| session.on_stream_ended(stream.direction()));
