@@ -168,6 +168,9 @@ pub use courser_wire::{
     Version as QuicVersion,
 };
 
+#[cfg(feature = "webtransport")]
+pub use courser_webtransport_tokio as webtransport;
+
 #[cfg(feature = "client")]
 #[doc(no_inline)]
 pub use client::Client;

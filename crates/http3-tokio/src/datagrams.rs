@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use courser_quic::hooks::ConnectionHooks as _;
 use courser_quic::telemetry::Http3Record;
-use courser_quic::{ConnectionError, DatagramOptions, SendDatagramError};
+use courser_quic::{ConnectionError, DatagramOptions, SendDatagramError, StreamId};
 
 pub(super) use self::registry::{Delivery, Registry, UNUSED_DATAGRAM};
 use super::shared::Guard;
@@ -108,6 +108,11 @@ impl DatagramError {
 impl Datagrams {
     pub(super) fn new(guard: Arc<Guard>, stream: u64) -> Self {
         Self(Arc::new(Handle { guard, stream }))
+    }
+
+    /// Returns the stream of the request.
+    pub fn stream(&self) -> StreamId {
+        StreamId::from_value(self.0.stream)
     }
 
     /// Declares that the request uses datagrams before any is sent or received.

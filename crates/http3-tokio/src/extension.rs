@@ -1,5 +1,6 @@
 //! Extensions of HTTP/3 that the application implements (RFC 9114 §9).
 
+use std::any::Any;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -66,6 +67,20 @@ impl Extension {
     pub fn group(&self, name: &str) -> Option<Self> {
         let group = self.0.extensions().group(name)?;
         Some(Self(self.0.clone(), group))
+    }
+
+    /// Returns the value of the group ([`Extensions::with_value`](super::Extensions::with_value)), if it has this type.
+    pub fn value<T: Any>(&self) -> Option<&T> {
+        self.0.extensions().value(self.1)
+    }
+
+    /// Returns what the implementation of the group keeps for this connection, which the first call creates. It
+    /// lives as long as the connection, and must not own a handle that keeps the connection open. `None` if the
+    /// first call had another type, or the configuration has no extensions.
+    pub fn state<T: Any + Send + Sync>(&self, create: impl FnOnce() -> T) -> Option<Arc<T>> {
+        let state = self.0.claimed.state(self.1)?;
+        let state = state.get_or_init(|| Arc::new(create()));
+        state.clone().downcast().ok()
     }
 
     /// Waits for the peer's settings and returns those of

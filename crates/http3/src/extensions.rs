@@ -1,5 +1,6 @@
 //! Extensions of HTTP/3 that an application implements (RFC 9114 §9).
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -77,7 +78,26 @@ struct GroupRules {
     sessions: Option<SessionCodes>,
     /// The bidirectional and unidirectional streams that the peer may have open.
     streams: Option<(u64, u64)>,
+    value: Option<GroupValue>,
 }
+
+/// The value that the user of a group keeps with it. Equal are clones of one value.
+#[derive(Clone)]
+struct GroupValue(Arc<dyn Any + Send + Sync>);
+
+impl fmt::Debug for GroupValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("GroupValue")
+    }
+}
+
+impl PartialEq for GroupValue {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for GroupValue {}
 
 /// A group of [`Extensions`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -157,6 +177,7 @@ impl Extensions {
                 refusal: Code::EXCESSIVE_LOAD,
                 sessions: None,
                 streams: None,
+                value: None,
             }],
             settings: Vec::new(),
             unidirectional: Vec::new(),
@@ -306,6 +327,19 @@ impl Extensions {
     #[must_use]
     pub fn grant_streams(self, bidirectional: u64, unidirectional: u64) -> Self {
         self.change_group(|group| group.streams = Some((bidirectional, unidirectional)))
+    }
+
+    /// Keeps a value with the group, such as the configuration of the extension, for the part of a program that
+    /// implements it. It is the same for all connections.
+    #[must_use]
+    pub fn with_value(self, value: impl Any + Send + Sync) -> Self {
+        let value = GroupValue(Arc::new(value));
+        self.change_group(|group| group.value = Some(value))
+    }
+
+    /// Returns the value of [`with_value`](Self::with_value), if it has this type.
+    pub fn value<T: Any>(&self, group: Group) -> Option<&T> {
+        self.rules(group)?.value.as_ref()?.0.downcast_ref()
     }
 
     /// Returns the group of this name.

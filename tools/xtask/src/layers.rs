@@ -13,7 +13,7 @@ const LAYERS: &[(u8, &[&str])] = &[
     (3, &["transport", "http3", "webtransport"]),
     (SYSTEM_CALLS, &["files", "udp"]),
     (QUIC, &["quic"]),
-    (6, &["http3-tokio", "observe"]),
+    (6, &["http3-tokio", "observe", "webtransport-tokio"]),
     (7, &["client", "grpc", "server"]),
     (8, &["courser"]),
     (
@@ -53,6 +53,7 @@ const WITHIN_A_LAYER: &[(&str, &str)] = &[
     ("telemetry", "wire"),
     ("tls", "crypto"),
     ("webtransport", "http3"),
+    ("webtransport-tokio", "http3-tokio"),
     ("grpc", "client"),
     ("grpc", "server"),
     ("diagnose", "measure"),

@@ -172,3 +172,18 @@ fn groups_are_bounded_and_distinct() {
     assert_eq!(group(0).and(nothing.clone()), Ok(group(0)));
     assert_eq!(nothing.and(group(0)), Ok(group(0)));
 }
+
+#[test]
+fn groups_keep_their_values_when_they_are_joined() {
+    let first = Extensions::new().named("first").with_value(7_u32);
+    let second = Extensions::new().named("second").with_value("text");
+    let clone = second.clone();
+    assert_eq!(clone, second);
+    assert_ne!(clone.with_value("text"), second);
+    let joined = first.and(second).expect("different names");
+    let first = joined.group("first").expect("a group");
+    let second = joined.group("second").expect("a group");
+    assert_eq!(joined.value::<u32>(first), Some(&7));
+    assert_eq!(joined.value::<u32>(second), None);
+    assert_eq!(joined.value::<&str>(second), Some(&"text"));
+}

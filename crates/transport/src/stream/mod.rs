@@ -178,6 +178,11 @@ impl Streams {
         self.flow.draw_from(draw);
     }
 
+    /// Returns true if the peer accepts RESET_STREAM_AT, which is known once its transport parameters have arrived.
+    pub const fn peer_accepts_reset_at(&self) -> bool {
+        self.peer_accepts_reset_at
+    }
+
     /// Sets the limits of the peer. Before, no stream can be opened and no data sent.
     pub fn on_peer_parameters(&mut self, parameters: &TransportParameters) {
         self.initial = InitialLimits {

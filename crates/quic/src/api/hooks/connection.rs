@@ -89,6 +89,10 @@ pub trait ConnectionHooks {
     /// numbers.
     fn raise_max_streams(&self, bidirectional: u64, unidirectional: u64);
 
+    /// Returns true if the peer accepts RESET_STREAM_AT
+    /// ([`SendStream::reset_at`](crate::SendStream::reset_at)).
+    fn accepts_reset_at(&self) -> bool;
+
     /// Returns true while the peer has not acknowledged everything that was written.
     fn has_undelivered(&self) -> bool;
 
@@ -243,6 +247,12 @@ impl ConnectionHooks for Connection {
             streams.raise_max_streams(Direction::Unidirectional, unidirectional);
         }
         locked.used(self.0.handle, 0);
+    }
+
+    fn accepts_reset_at(&self) -> bool {
+        let mut locked = self.0.lock();
+        let connection = locked.open_connection(self.0.handle);
+        connection.is_ok_and(|connection| connection.streams().peer_accepts_reset_at())
     }
 
     fn has_undelivered(&self) -> bool {

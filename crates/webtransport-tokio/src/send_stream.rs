@@ -1,0 +1,168 @@
+//! The sending half of a stream.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use courser_quic as quic;
+use courser_quic::{ResetAtError, StreamId};
+use courser_webtransport::{ApplicationCode, StreamHeader, code};
+use tokio::io::AsyncWrite;
+
+use crate::error::{WriteError, application, var_int};
+use crate::shared::Handle;
+
+/// The sending half of a stream in a session. Dropping it finishes the stream.
+///
+/// It implements tokio's [`AsyncWrite`].
+#[derive(Debug)]
+pub struct SendStream {
+    stream: quic::SendStream,
+    session: Arc<Handle>,
+}
+
+impl SendStream {
+    pub(crate) const fn new(session: Arc<Handle>, stream: quic::SendStream) -> Self {
+        Self { stream, session }
+    }
+
+    /// Writes some bytes, and returns their number.
+    ///
+    /// # Errors
+    /// Returns an error if the peer has stopped reading, the stream is closed or the session has ended.
+    ///
+    /// # Cancel safety
+    /// Safe: dropping the future before it is ready writes nothing.
+    pub async fn write(&mut self, bytes: &[u8]) -> Result<usize, WriteError> {
+        std::future::poll_fn(|cx| self.poll_send(cx, bytes)).await
+    }
+
+    /// Writes all bytes.
+    ///
+    /// # Errors
+    /// The errors of [`write`](Self::write).
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready may have written a part.
+    pub async fn write_all(&mut self, mut bytes: &[u8]) -> Result<(), WriteError> {
+        while !bytes.is_empty() {
+            let written = self.write(bytes).await?;
+            bytes = bytes.get(written..).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    /// Finishes the stream. The peer reads everything that was written, and then the end.
+    ///
+    /// # Errors
+    /// Returns [`WriteError::ClosedStream`] if it was finished or reset before, and
+    /// [`WriteError::SessionEnded`] after the end of the session.
+    pub fn finish(&mut self) -> Result<(), WriteError> {
+        self.stream.finish().map_err(|_| self.closed_stream())
+    }
+
+    /// Resets the stream with a code. What was written may be lost, but for the number of the session.
+    ///
+    /// # Errors
+    /// The errors of [`finish`](Self::finish).
+    pub fn reset(&mut self, code: u32) -> Result<(), WriteError> {
+        let code = var_int(ApplicationCode(code).to_http3());
+        let id = self.session.0.id;
+        let header = StreamHeader::new(self.stream.id().direction(), id).len() as u64;
+        // The peer's own streams begin without a header of this end.
+        let header = match self.stream.id().initiator() == self.session.0.quic().side() {
+            true => header,
+            false => 0,
+        };
+        let reset = match self.stream.reset_at(code, header) {
+            Err(ResetAtError::Unsupported) => self.stream.reset(code).map_err(Into::into),
+            reset => reset,
+        };
+        reset.map_err(|_| self.closed_stream())
+    }
+
+    /// Waits until the peer stops reading, and returns its code: `None` if it is none of an application, or if the peer
+    /// has received everything.
+    ///
+    /// # Errors
+    /// Returns [`WriteError::SessionEnded`] if the connection is lost.
+    ///
+    /// # Cancel safety
+    /// Safe: dropping the future loses nothing.
+    pub async fn stopped(&self) -> Result<Option<ApplicationCode>, WriteError> {
+        match self.stream.stopped().await {
+            Ok(code) => Ok(code.and_then(application)),
+            Err(_) => Err(WriteError::SessionEnded(self.session.0.closed().await)),
+        }
+    }
+
+    /// Sets the priority, 0 by default. Data of a higher priority is sent first, over all streams of the connection.
+    ///
+    /// # Errors
+    /// The errors of [`finish`](Self::finish).
+    pub fn set_priority(&self, priority: i32) -> Result<(), WriteError> {
+        let set = self.stream.set_priority(priority);
+        set.map_err(|_| self.closed_stream())
+    }
+
+    /// Returns the stream ID.
+    pub fn id(&self) -> StreamId {
+        self.stream.id()
+    }
+
+    fn closed_stream(&self) -> WriteError {
+        let closed = self.session.0.ended();
+        closed.map_or(WriteError::ClosedStream, WriteError::SessionEnded)
+    }
+
+    /// Resets the stream of a session that has ended.
+    pub(crate) fn give_up(&mut self) {
+        // Fails if the stream has ended.
+        let _ = self.stream.reset(var_int(code::SESSION_GONE));
+    }
+
+    fn poll_send(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize, WriteError>> {
+        let session = &self.session.0;
+        let granted = session.reserve(cx, self.stream.id(), bytes.len());
+        if granted == 0 && !bytes.is_empty() {
+            return match session.ended() {
+                Some(closed) => Poll::Ready(Err(WriteError::SessionEnded(closed))),
+                None => Poll::Pending,
+            };
+        }
+        let written = self.stream.poll_write(cx, &bytes[..granted]);
+        let used = match &written {
+            Poll::Ready(Ok(used)) => *used,
+            _ => 0,
+        };
+        session.give_back(granted - used);
+        let written = ready!(written);
+        Poll::Ready(written.map_err(|error| WriteError::of(&error, session.ended())))
+    }
+}
+
+impl AsyncWrite for SendStream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.get_mut().poll_send(cx, bytes).map_err(Into::into)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stream.flush();
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(self.get_mut().finish().map_err(Into::into))
+    }
+}
+
+impl Drop for SendStream {
+    fn drop(&mut self) {
+        self.session.0.remove_half(self.stream.id());
+    }
+}

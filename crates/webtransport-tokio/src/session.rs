@@ -1,0 +1,220 @@
+//! Sessions, as applications use them.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use courser_http3_tokio::{ClaimedStream, Datagrams, Error};
+use courser_quic::Connection;
+use courser_webtransport::{
+    ApplicationCode, CloseReason, Closed, Dialect, SessionId, StreamHeader,
+};
+use courser_wire::Direction;
+
+use crate::error::SessionEnded;
+use crate::receive_stream::RecvStream;
+use crate::send_stream::SendStream;
+use crate::shared::{Handle, Shared};
+
+/// A session of WebTransport: streams and datagrams beside the requests of a connection.
+///
+/// Clones share the session. It is [closed](Self::close) with code 0 when the last clone and the last of its streams
+/// are dropped, and the peer may then lose what it has not read: wait for [`closed`](Self::closed) to let the peer
+/// decide when it has everything.
+#[derive(Clone, Debug)]
+pub struct Session(Arc<Handle>);
+
+impl Session {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self(Arc::new(Handle(shared)))
+    }
+
+    fn shared(&self) -> &Shared {
+        &self.0.0
+    }
+
+    /// Waits for the next bidirectional stream of the peer.
+    ///
+    /// # Errors
+    /// Returns the reason of the end once the session has ended.
+    ///
+    /// # Cancel safety
+    /// Safe: dropping the future before it is ready loses nothing.
+    pub async fn accept_bi(&self) -> Result<(SendStream, RecvStream), SessionEnded> {
+        loop {
+            let accepted = self.shared().streams.accept_bi().await;
+            let stream = self.accepted(accepted).await?;
+            if let (Some(send), receive) = self.enter(stream, Direction::Bidirectional) {
+                return Ok((send, receive));
+            }
+        }
+    }
+
+    /// Waits for the next unidirectional stream of the peer.
+    ///
+    /// # Errors
+    /// Returns the reason of the end once the session has ended.
+    ///
+    /// # Cancel safety
+    /// Safe: dropping the future before it is ready loses nothing.
+    pub async fn accept_uni(&self) -> Result<RecvStream, SessionEnded> {
+        let accepted = self.shared().streams.accept_uni().await;
+        let stream = self.accepted(accepted).await?;
+        Ok(self.enter(stream, Direction::Unidirectional).1)
+    }
+
+    async fn accepted(
+        &self,
+        accepted: Result<Option<ClaimedStream>, Error>,
+    ) -> Result<ClaimedStream, SessionEnded> {
+        match accepted {
+            Ok(Some(stream)) => Ok(stream),
+            // The task of the session tells why: perhaps a close has arrived before the connection was lost.
+            Ok(None) | Err(_) => Err(SessionEnded(self.shared().closed().await)),
+        }
+    }
+
+    /// Counts a stream of the peer. If the session has ended meanwhile, the stream is aborted.
+    fn enter(
+        &self,
+        stream: ClaimedStream,
+        direction: Direction,
+    ) -> (Option<SendStream>, RecvStream) {
+        let shared = self.shared();
+        let id = stream.id();
+        let halves = 1 + u8::from(stream.send.is_some());
+        let mut is_open = shared.add_stream(id, halves);
+        if is_open && shared.has_flow_control {
+            // A stream beyond the limit ends the session, and with it this stream.
+            let counted = shared.update(|session, now| session.on_stream(now, direction));
+            is_open = counted.is_ok();
+        }
+        let (first, receive) = stream.receive.into_parts();
+        let mut send = stream
+            .send
+            .map(|send| SendStream::new(self.0.clone(), send));
+        let mut receive = RecvStream::new(self.0.clone(), first, receive, direction);
+        if !is_open {
+            receive.give_up();
+            send.iter_mut().for_each(SendStream::give_up);
+        }
+        (send, receive)
+    }
+
+    /// Opens a bidirectional stream. Waits while the peer allows none.
+    ///
+    /// # Errors
+    /// Returns the reason of the end once the session has ended.
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready opens no stream, or one that ends at once.
+    pub async fn open_bi(&self) -> Result<(SendStream, RecvStream), SessionEnded> {
+        let shared = self.shared();
+        let direction = Direction::Bidirectional;
+        let credit = shared
+            .stream_credit(direction)
+            .await
+            .map_err(SessionEnded)?;
+        let opened = shared.streams.open_bi(StreamHeader::BIDIRECTIONAL).await;
+        let Ok((send, receive)) = opened else {
+            return Err(SessionEnded(shared.closed().await));
+        };
+        credit.on_opened();
+        let is_open = shared.add_stream(send.id(), 2);
+        let mut send = SendStream::new(self.0.clone(), send);
+        let mut receive = RecvStream::new(self.0.clone(), Bytes::new(), receive, direction);
+        if !is_open {
+            send.give_up();
+            receive.give_up();
+            return Err(SessionEnded(shared.closed().await));
+        }
+        Ok((send, receive))
+    }
+
+    /// Opens a unidirectional stream. Waits while the peer allows none.
+    ///
+    /// # Errors
+    /// Returns the reason of the end once the session has ended.
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready opens no stream, or one that ends at once.
+    pub async fn open_uni(&self) -> Result<SendStream, SessionEnded> {
+        let shared = self.shared();
+        let credit = shared.stream_credit(Direction::Unidirectional).await;
+        let credit = credit.map_err(SessionEnded)?;
+        let opened = shared.streams.open_uni(StreamHeader::UNIDIRECTIONAL).await;
+        let Ok(send) = opened else {
+            return Err(SessionEnded(shared.closed().await));
+        };
+        credit.on_opened();
+        let is_open = shared.add_stream(send.id(), 1);
+        let mut send = SendStream::new(self.0.clone(), send);
+        if !is_open {
+            send.give_up();
+            return Err(SessionEnded(shared.closed().await));
+        }
+        Ok(send)
+    }
+
+    /// Returns the datagrams of the session: to send, to receive, in batches, with their largest size and the number
+    /// of those that were dropped.
+    ///
+    /// Up to 1024 datagrams with 1 MiB wait to be received (limit K587), and the oldest are dropped beyond that.
+    pub fn datagrams(&self) -> &Datagrams {
+        &self.shared().datagrams
+    }
+
+    /// Closes the session with a code and a message, of which at most 1024 bytes are sent. All its streams are reset.
+    /// Has no effect if the session has ended.
+    ///
+    /// It does not wait: a task delivers the reason while the connection exists.
+    pub fn close(&self, code: u32, message: &str) {
+        self.shared()
+            .close(CloseReason::new(ApplicationCode(code), message));
+    }
+
+    /// Waits for the end of the session, and returns its reason: who has closed it, with which code and message.
+    ///
+    /// # Cancel safety
+    /// Safe: dropping the future loses nothing, and several tasks may wait.
+    pub async fn closed(&self) -> Closed {
+        self.shared().closed().await
+    }
+
+    /// Returns the reason of the end, or `None` while the session is open.
+    pub fn close_reason(&self) -> Option<Closed> {
+        self.shared().ended()
+    }
+
+    /// Asks the peer to end the session soon. It continues until one end closes it.
+    pub fn drain(&self) {
+        self.shared().update(|session, _| session.drain());
+    }
+
+    /// Waits until the peer asks to end the session soon.
+    ///
+    /// # Cancel safety
+    /// Safe: dropping the future loses nothing, and several tasks may wait.
+    pub async fn draining(&self) {
+        self.shared().draining().await;
+    }
+
+    /// Returns the application protocol that the server has chosen among those of the client.
+    pub fn protocol(&self) -> Option<&str> {
+        self.shared().protocol.as_deref()
+    }
+
+    /// Returns the dialect of the connection.
+    pub fn dialect(&self) -> Dialect {
+        self.shared().agreement.dialect
+    }
+
+    /// Returns the number of the session: the ID of its CONNECT stream.
+    pub fn id(&self) -> SessionId {
+        self.shared().id
+    }
+
+    /// Returns the QUIC connection, which may carry requests and other sessions too.
+    pub fn quic(&self) -> &Connection {
+        self.shared().quic()
+    }
+}

@@ -1,0 +1,316 @@
+//! The state that the handles and the task of one session share.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use courser_base::{Mutex, Time};
+use courser_http3_tokio::{Datagrams, SessionStreams};
+use courser_quic::hooks::ConnectionHooks as _;
+use courser_quic::{Connection, StreamId};
+use courser_webtransport::{
+    self as sans, Agreement, CloseReason, Closed, SessionEvent, SessionId, code,
+};
+use courser_wire::Direction;
+use tokio::sync::{Notify, watch};
+
+use crate::error::var_int;
+use crate::table::Table;
+
+/// The state of one session.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) id: SessionId,
+    pub(crate) agreement: Agreement,
+    pub(crate) protocol: Option<String>,
+    pub(crate) streams: SessionStreams,
+    pub(crate) datagrams: Datagrams,
+    /// Whether streams and bytes need credit of the session.
+    pub(crate) has_flow_control: bool,
+    pub(crate) table: Arc<Table>,
+    core: Mutex<Core>,
+    /// Notified when further streams may be opened.
+    allowed: Notify,
+    closed: watch::Sender<Option<Closed>>,
+    draining: watch::Sender<bool>,
+}
+
+#[derive(Debug)]
+struct Core {
+    session: sans::Session,
+    /// The task that writes and reads the CONNECT stream.
+    driver: Option<Waker>,
+    /// The halves of streams that the application has, by stream.
+    open: BTreeMap<StreamId, u8>,
+    /// The tasks that wait for credit for bytes, by stream.
+    writers: BTreeMap<StreamId, Waker>,
+    /// Credit for streams whose opening was given up, bidirectional and unidirectional.
+    spare: [u64; 2],
+}
+
+/// The handle of an application. When the last one is dropped, the session is closed.
+#[derive(Debug)]
+pub(crate) struct Handle(pub(crate) Arc<Shared>);
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.0.close(CloseReason::default());
+    }
+}
+
+/// What a new session has from its connection and its request.
+pub(crate) struct Origin {
+    pub(crate) agreement: Agreement,
+    pub(crate) protocol: Option<String>,
+    pub(crate) streams: SessionStreams,
+    pub(crate) datagrams: Datagrams,
+    pub(crate) table: Arc<Table>,
+}
+
+impl Shared {
+    pub(crate) fn new(mut session: sans::Session, id: SessionId, origin: Origin) -> Arc<Self> {
+        let quic = origin.streams.extension().quic();
+        session.set_probe_timeout(2 * quic.rtt() + MAX_ACK_DELAY);
+        origin.datagrams.accept();
+        origin
+            .datagrams
+            .set_receive_limits(RECEIVED_DATAGRAMS, RECEIVED_BYTES);
+        Arc::new(Self {
+            id,
+            agreement: origin.agreement,
+            protocol: origin.protocol,
+            streams: origin.streams,
+            datagrams: origin.datagrams,
+            has_flow_control: session.has_flow_control(),
+            table: origin.table,
+            core: Mutex::new(Core {
+                session,
+                driver: None,
+                open: BTreeMap::new(),
+                writers: BTreeMap::new(),
+                spare: [0; 2],
+            }),
+            allowed: Notify::new(),
+            closed: watch::Sender::new(None),
+            draining: watch::Sender::new(false),
+        })
+    }
+
+    pub(crate) fn quic(&self) -> &Connection {
+        self.streams.extension().quic()
+    }
+
+    /// Changes the session, and tells all tasks what has changed.
+    pub(crate) fn update<R>(&self, change: impl FnOnce(&mut sans::Session, Time) -> R) -> R {
+        let now = self.table.now();
+        let mut core = self.core.hold();
+        let result = change(&mut core.session, now);
+        let mut woken: Vec<Waker> = core.driver.take().into_iter().collect();
+        let mut ended = None;
+        let (mut is_allowed, mut is_draining) = (false, false);
+        while let Some(event) = core.session.poll_event() {
+            match event {
+                SessionEvent::Draining => is_draining = true,
+                SessionEvent::StreamsAllowed(_) => is_allowed = true,
+                SessionEvent::DataAllowed => {
+                    woken.extend(std::mem::take(&mut core.writers).into_values());
+                }
+                SessionEvent::Closed(closed) => {
+                    woken.extend(std::mem::take(&mut core.writers).into_values());
+                    ended = Some((closed, std::mem::take(&mut core.open)));
+                }
+            }
+        }
+        drop(core);
+        if is_draining {
+            self.draining.send_replace(true);
+        }
+        if let Some((closed, open)) = ended {
+            self.table.on_ended(self.id);
+            self.closed.send_replace(Some(closed));
+            self.streams.end();
+            for stream in open.into_keys() {
+                self.quic()
+                    .abort_stream(stream, var_int(code::SESSION_GONE));
+            }
+            is_allowed = true;
+        }
+        if is_allowed {
+            self.allowed.notify_waiters();
+        }
+        woken.into_iter().for_each(Waker::wake);
+        result
+    }
+
+    /// Reads from the session, with the task of the CONNECT stream waiting for the next change.
+    pub(crate) fn drive<R>(
+        &self,
+        cx: &Context<'_>,
+        step: impl FnOnce(&mut sans::Session) -> R,
+    ) -> R {
+        let waker = cx.waker().clone();
+        let mut core = self.core.hold();
+        let earlier = core.driver.replace(waker);
+        let result = step(&mut core.session);
+        drop(core);
+        drop(earlier);
+        result
+    }
+
+    pub(crate) fn close(&self, reason: CloseReason) {
+        self.update(|session, now| session.close(now, reason));
+    }
+
+    pub(crate) fn ended(&self) -> Option<Closed> {
+        self.closed.borrow().clone()
+    }
+
+    pub(crate) async fn closed(&self) -> Closed {
+        let mut receiver = self.closed.subscribe();
+        let closed = receiver.wait_for(Option::is_some).await;
+        // The sender is in `self`, so there is a value.
+        closed
+            .ok()
+            .and_then(|closed| closed.clone())
+            .unwrap_or(Closed::ConnectionLost)
+    }
+
+    pub(crate) async fn draining(&self) {
+        let mut receiver = self.draining.subscribe();
+        // The sender is in `self`.
+        let _ = receiver.wait_for(|is_draining| *is_draining).await;
+    }
+
+    /// Adds the halves of a stream to those that end with the session. Returns false if it has ended.
+    pub(crate) fn add_stream(&self, stream: StreamId, halves: u8) -> bool {
+        let mut core = self.core.hold();
+        let is_open = core.session.closed().is_none();
+        if is_open {
+            core.open.insert(stream, halves);
+        }
+        is_open
+    }
+
+    /// Removes a half of a stream. A stream of the peer without any has ended, and another one may be opened.
+    pub(crate) fn remove_half(&self, stream: StreamId) {
+        let mut core = self.core.hold();
+        let Some(halves) = core.open.get_mut(&stream) else {
+            return;
+        };
+        *halves -= 1;
+        if *halves > 0 {
+            return;
+        }
+        core.open.remove(&stream);
+        // Not before: the other half may be the one that waits.
+        core.writers.remove(&stream);
+        drop(core);
+        if self.has_flow_control && stream.initiator() != self.quic().side() {
+            self.update(|session, _| session.on_stream_ended(stream.direction()));
+        }
+    }
+
+    /// Returns credit for bytes of this stream, at most `wanted`. If there is none, the task waits for it.
+    pub(crate) fn reserve(&self, cx: &Context<'_>, stream: StreamId, wanted: usize) -> usize {
+        if !self.has_flow_control {
+            return wanted;
+        }
+        let mut granted = self.update(|session, _| session.reserve_data(wanted as u64));
+        if granted == 0 {
+            let waker = cx.waker().clone();
+            let mut core = self.core.hold();
+            // Credit may have arrived meanwhile.
+            granted = core.session.reserve_data(wanted as u64);
+            if granted == 0 && core.session.closed().is_none() {
+                core.writers.insert(stream, waker);
+            }
+        }
+        usize::try_from(granted).unwrap_or(wanted)
+    }
+
+    /// Returns credit for bytes that were not sent.
+    pub(crate) fn give_back(&self, bytes: usize) {
+        if self.has_flow_control && bytes > 0 {
+            self.update(|session, _| session.give_back_data(bytes as u64));
+        }
+    }
+
+    /// Counts bytes of the peer that the application has read.
+    pub(crate) fn on_read(&self, bytes: usize) {
+        if self.has_flow_control && bytes > 0 {
+            let rtt = self.quic().rtt();
+            self.update(|session, now| {
+                // An error has ended the session, which the next read tells.
+                if session.on_data(now, bytes as u64).is_ok() {
+                    session.on_consumed(now, rtt, bytes as u64);
+                }
+            });
+        }
+    }
+
+    /// Waits for credit for a stream in this direction.
+    pub(crate) async fn stream_credit(&self, direction: Direction) -> Result<Credit<'_>, Closed> {
+        loop {
+            let mut allowed = std::pin::pin!(self.allowed.notified());
+            allowed.as_mut().enable();
+            if let Some(closed) = self.ended() {
+                return Err(closed);
+            }
+            if self.take_spare(direction)
+                || self
+                    .update(|session, _| session.open_stream(direction))
+                    .is_ok()
+            {
+                return Ok(Credit {
+                    shared: self,
+                    direction,
+                    is_used: false,
+                });
+            }
+            allowed.await;
+        }
+    }
+
+    fn take_spare(&self, direction: Direction) -> bool {
+        let spare = &mut self.core.hold().spare[index(direction)];
+        let has_any = *spare > 0;
+        *spare -= u64::from(has_any);
+        has_any
+    }
+}
+
+/// Credit for a stream, which the next stream gets if it is not used.
+pub(crate) struct Credit<'a> {
+    shared: &'a Shared,
+    direction: Direction,
+    is_used: bool,
+}
+
+impl Credit<'_> {
+    pub(crate) fn on_opened(mut self) {
+        self.is_used = true;
+    }
+}
+
+impl Drop for Credit<'_> {
+    fn drop(&mut self) {
+        if !self.is_used {
+            self.shared.core.hold().spare[index(self.direction)] += 1;
+            self.shared.allowed.notify_waiters();
+        }
+    }
+}
+
+const fn index(direction: Direction) -> usize {
+    match direction {
+        Direction::Bidirectional => 0,
+        Direction::Unidirectional => 1,
+    }
+}
+
+/// The usual delay of acknowledgements (RFC 9000 §18.2).
+const MAX_ACK_DELAY: Duration = Duration::from_millis(25);
+/// Datagrams of a session that wait for the application, and their bytes (limit K587).
+const RECEIVED_DATAGRAMS: usize = 1024;
+const RECEIVED_BYTES: usize = 1024 * 1024;

@@ -1,0 +1,218 @@
+//! Streams, datagrams and the end of sessions.
+
+use courser_webtransport_tokio::{
+    ApplicationCode, CloseReason, Closed, Config, Dialect, Limits, ReadError, Session,
+    SessionEnded, WriteError, connect,
+};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt};
+
+use crate::{session, session_with, wish, within};
+
+#[tokio::test]
+async fn streams_of_both_ends_carry_bytes_in_both_directions() {
+    let (_pair, near, far) = session().await;
+    assert_eq!(near.dialect(), Dialect::Draft16);
+    assert_eq!(near.id(), far.id());
+    for (opener, accepter) in [(&near, &far), (&far, &near)] {
+        let (mut send, mut receive) = within(opener.open_bi()).await.expect("open");
+        send.write_all(b"question").await.expect("open");
+        send.finish().expect("open");
+        let (mut back, mut arrived) = within(accepter.accept_bi()).await.expect("open");
+        let question = within(arrived.read_to_end(100)).await.expect("whole");
+        assert_eq!(question, b"question");
+        // With tokio's traits.
+        AsyncWriteExt::write_all(&mut back, b"answer")
+            .await
+            .expect("open");
+        back.shutdown().await.expect("open");
+        let mut answer = String::new();
+        within(receive.read_to_string(&mut answer))
+            .await
+            .expect("whole");
+        assert_eq!(answer, "answer");
+
+        let mut send = within(opener.open_uni()).await.expect("open");
+        send.write_all(b"news").await.expect("open");
+        drop(send);
+        let mut receive = within(accepter.accept_uni()).await.expect("open");
+        let news = within(receive.read_to_end(100)).await.expect("whole");
+        assert_eq!(news, b"news");
+    }
+}
+
+#[tokio::test]
+async fn datagrams_arrive_alone_and_in_batches() {
+    let (_pair, near, far) = session().await;
+    assert!(near.datagrams().max_size().expect("negotiated") > 1000);
+    near.datagrams().send(b"ping").expect("sent");
+    let datagram = within(far.datagrams().receive()).await;
+    assert_eq!(datagram.expect("open"), "ping");
+    let mut batch = vec!["a".into(), "b".into(), "c".into()];
+    far.datagrams().send_many(&mut batch).expect("sent");
+    let mut received = Vec::new();
+    while received.len() < 3 {
+        let more = within(near.datagrams().receive_many(&mut received, 10)).await;
+        more.expect("open");
+    }
+    assert_eq!(received, ["a", "b", "c"]);
+}
+
+#[tokio::test]
+async fn codes_of_streams_arrive_at_the_peer() {
+    let (_pair, near, far) = session().await;
+    let (mut send, mut receive) = within(near.open_bi()).await.expect("open");
+    send.write_all(b"x").await.expect("open");
+    let (mut back, mut arrived) = within(far.accept_bi()).await.expect("open");
+    send.reset(100_000).expect("open");
+    let error = loop {
+        match within(arrived.read_chunk(10)).await {
+            Ok(chunk) => assert_eq!(chunk.expect("no end"), "x"),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error, ReadError::Reset(Some(ApplicationCode(100_000))));
+    receive.stop(7).expect("open");
+    let stopped = within(back.stopped()).await;
+    assert_eq!(stopped, Ok(Some(ApplicationCode(7))));
+    let error = within(back.write(b"y")).await.expect_err("stopped");
+    assert_eq!(error, WriteError::Stopped(Some(ApplicationCode(7))));
+}
+
+/// A stream that is reset before anything but its header was sent is delivered.
+#[tokio::test]
+async fn streams_that_are_reset_at_once_are_accepted() {
+    let (_pair, near, far) = session().await;
+    let mut send = within(near.open_uni()).await.expect("open");
+    send.reset(3).expect("open");
+    let mut receive = within(far.accept_uni()).await.expect("open");
+    let error = within(receive.read_chunk(1)).await.expect_err("reset");
+    assert_eq!(error, ReadError::Reset(Some(ApplicationCode(3))));
+}
+
+async fn closes(closer: &Session, other: &Session) {
+    let (mut send, _receive) = within(other.open_bi()).await.expect("open");
+    closer.close(7, "bye");
+    closer.close(8, "too late");
+    let reason = CloseReason::new(7, "bye");
+    assert_eq!(within(closer.closed()).await, Closed::Local(reason.clone()));
+    let closed = Closed::Peer(reason);
+    assert_eq!(within(other.closed()).await, closed);
+    assert_eq!(other.close_reason(), Some(closed.clone()));
+    let ended = SessionEnded(closed.clone());
+    assert_eq!(within(other.open_uni()).await.expect_err("ended"), ended);
+    assert_eq!(within(other.accept_bi()).await.expect_err("ended"), ended);
+    let error = within(send.write(b"late")).await.expect_err("ended");
+    assert_eq!(error, WriteError::SessionEnded(closed));
+}
+
+#[tokio::test]
+async fn either_end_closes_with_a_code_and_a_message() {
+    let (pair, near, far) = session().await;
+    closes(&near, &far).await;
+    // The connection continues, and has another session.
+    let next = within(connect(&pair.client, wish()))
+        .await
+        .expect("accepted");
+    assert_ne!(next.id(), near.id());
+    let (_pair, near, far) = session().await;
+    closes(&far, &near).await;
+}
+
+#[tokio::test]
+async fn the_last_handle_closes_the_session() {
+    let (_pair, near, far) = session().await;
+    let clone = near.clone();
+    let stream = within(near.open_uni()).await.expect("open");
+    drop(near);
+    drop(clone);
+    assert_eq!(far.close_reason(), None);
+    drop(stream);
+    let closed = within(far.closed()).await;
+    assert_eq!(closed, Closed::Peer(CloseReason::default()));
+}
+
+#[tokio::test]
+async fn draining_is_told() {
+    let (_pair, near, far) = session().await;
+    far.drain();
+    within(near.draining()).await;
+    assert_eq!(near.close_reason(), None);
+}
+
+#[tokio::test]
+async fn a_lost_connection_ends_the_session() {
+    let (pair, near, far) = session().await;
+    pair.client.quic().close(0_u32.into(), b"");
+    assert_eq!(within(near.closed()).await, Closed::ConnectionLost);
+    assert_eq!(within(far.closed()).await, Closed::ConnectionLost);
+}
+
+/// Bytes and streams beyond the first limits of a session wait for credit, and get it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn flow_control_of_sessions_is_renewed() {
+    let mut config = Config::new();
+    config.limits = Limits {
+        max_data: 1000,
+        max_streams_bidi: 1,
+        max_streams_uni: 2,
+    };
+    let (_pair, near, far) = session_with([config.clone(), config]).await;
+    let session = far.clone();
+    let reader = tokio::spawn(async move {
+        let mut total = 0;
+        for _ in 0..20 {
+            let mut receive = session.accept_uni().await.expect("open");
+            total += receive.read_to_end(10_000).await.expect("whole").len();
+        }
+        total
+    });
+    for _ in 0..20 {
+        let mut send = within(near.open_uni()).await.expect("open");
+        within(send.write_all(&[7; 3000])).await.expect("open");
+        send.finish().expect("open");
+    }
+    assert_eq!(within(reader).await.expect("no panic"), 60_000);
+    // A stream beyond the limit waits, and giving up loses no credit.
+    let (_send, _receive) = within(near.open_bi()).await.expect("open");
+    let waiting = std::time::Duration::from_millis(50);
+    assert!(tokio::time::timeout(waiting, near.open_bi()).await.is_err());
+}
+
+/// K586.
+#[tokio::test]
+async fn more_streams_than_quic_grants_by_default_are_open_at_once() {
+    let (_pair, near, far) = session().await;
+    let mut open = Vec::new();
+    for _ in 0..1000 {
+        open.push(within(near.open_uni()).await.expect("open"));
+    }
+    for send in &mut open {
+        send.write_all(b"x").await.expect("open");
+    }
+    for _ in 0..1000 {
+        let mut receive = within(far.accept_uni()).await.expect("open");
+        within(receive.read_chunk(1)).await.expect("open");
+    }
+}
+
+/// K587. The newest datagrams are kept.
+#[tokio::test]
+async fn datagrams_that_nobody_receives_are_bounded() {
+    let (_pair, near, far) = session().await;
+    let dropped = || far.datagrams().dropped();
+    let waiting = async {
+        let mut sent = 0_u32;
+        while dropped() == 0 {
+            near.datagrams().send(&sent.to_be_bytes()).expect("sent");
+            sent += 1;
+            tokio::task::yield_now().await;
+        }
+        sent
+    };
+    assert!(within(waiting).await > 1024);
+    let mut received = Vec::new();
+    within(far.datagrams().receive_many(&mut received, 10_000))
+        .await
+        .expect("open");
+    assert!(received.len() <= 1024, "{}", received.len());
+}
