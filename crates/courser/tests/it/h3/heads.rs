@@ -86,23 +86,29 @@ async fn request_after_the_close_reports_the_reason() {
     let (_pair, client) = measured(TransportConfig::default()).await;
     within(client.send(get("/"))).await.expect("answered");
     client.close();
-    expect_reason(&client, &ConnectionError::LocallyClosed).await;
+    let reason = expect_reason(&client).await;
+    assert_eq!(reason, ConnectionError::LocallyClosed);
 
     let transport = TransportConfig {
         max_idle_timeout: Some(Duration::from_millis(100)),
         ..TransportConfig::default()
     };
     let (_pair, client) = measured(transport).await;
-    expect_reason(&client, &ConnectionError::TimedOut).await;
+    let reason = expect_reason(&client).await;
+    // The time of the server may end first, and its endpoint answers the next packet with a reset.
+    let expected = matches!(reason, ConnectionError::TimedOut | ConnectionError::Reset);
+    assert!(expected, "{reason:?}");
 }
 
-async fn expect_reason(client: &h3::Client, reason: &ConnectionError) {
-    within(client.quic().closed()).await;
+/// Returns why the connection ended, which is also the error of a later request.
+async fn expect_reason(client: &h3::Client) -> ConnectionError {
+    let reason = within(client.quic().closed()).await;
     let error = within(client.send(get("/"))).await.expect_err("ended");
     assert!(
-        matches!(&error, h3::Error::Connection(found) if found == reason),
+        matches!(&error, h3::Error::Connection(found) if *found == reason),
         "{error:?}"
     );
+    reason
 }
 
 /// RFC 9204 §4.4.1: also by a client that sends no further requests.
