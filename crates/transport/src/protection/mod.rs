@@ -18,10 +18,10 @@ use courser_crypto::{
 use courser_wire::packet::{Packet, PacketKind, reserved_bits_are_zero, short::key_phase_bit};
 use courser_wire::{TransportErrorCode, packet_number};
 
-#[cfg(test)]
-pub(crate) use self::one_rtt::HASTY_UPDATE;
 pub use self::one_rtt::KeyUpdateBlocked;
 pub(crate) use self::one_rtt::PeerUpdate;
+#[cfg(test)]
+pub(crate) use self::one_rtt::{HASTY_INTERVAL, HASTY_UPDATE};
 pub(crate) use self::packet_buffer::BufferedPacket;
 
 use self::one_rtt::OneRtt;

@@ -5,7 +5,7 @@ use courser_wire::{StreamId, frame};
 
 use super::*;
 use crate::connection::watchdog::suspicion::BURST;
-use crate::protection::HASTY_UPDATE;
+use crate::protection::{HASTY_INTERVAL, HASTY_UPDATE};
 use crate::testing::forge::encode;
 use crate::testing::tampering::GENERATIONS;
 
@@ -52,6 +52,23 @@ fn with_tolerance(left: u32) -> (Pair, Eye) {
     (pair, eye)
 }
 
+/// Sends two packets with the keys of `generation`, so that they are acknowledged at once, with the new keys. Each
+/// brings a new byte of a stream.
+fn update(pair: &mut Pair, eye: &Eye, honest: u64, generation: usize) {
+    for half in 0..2 {
+        let offset = 2 * (generation as u64 - 1) + half;
+        let frame = Frame::Stream(frame::Stream {
+            id: StreamId::new(Side::Client, courser_wire::Direction::Unidirectional, 0),
+            offset,
+            fin: false,
+            data: &[7],
+        });
+        let packet = Forgery::of(&encode(&frame)).number(honest + offset);
+        let packet = eye.forge_client(pair, generation, &packet);
+        pair.send_to_server(packet);
+    }
+}
+
 /// Progress does not offset updates: each packet brings a new byte of a stream.
 #[test]
 fn updates_as_fast_as_acknowledgements_end_the_connection() {
@@ -59,19 +76,7 @@ fn updates_as_fast_as_acknowledgements_end_the_connection() {
     let honest = next_number(&mut pair);
     let mut ended_at = None;
     for generation in 1..GENERATIONS {
-        // Two packets are acknowledged at once, with the new keys.
-        for half in 0..2 {
-            let offset = 2 * (generation as u64 - 1) + half;
-            let frame = Frame::Stream(frame::Stream {
-                id: StreamId::new(Side::Client, courser_wire::Direction::Unidirectional, 0),
-                offset,
-                fin: false,
-                data: &[7],
-            });
-            let packet = Forgery::of(&encode(&frame)).number(honest + offset);
-            let packet = eye.forge_client(&mut pair, generation, &packet);
-            pair.send_to_server(packet);
-        }
+        update(&mut pair, &eye, honest, generation);
         if pair.server_error().is_some() {
             ended_at = Some(generation);
             break;
@@ -83,17 +88,31 @@ fn updates_as_fast_as_acknowledgements_end_the_connection() {
 
 #[test]
 fn one_update_per_probe_timeout_is_free() {
+    updates_are_free_every(|pair| {
+        let pto = pair.server.connection().packets.recovery.pto();
+        assert!(pto < Duration::from_millis(70), "{pto:?}");
+        pto
+    });
+}
+
+/// The probe timeout of the peer can be much shorter than ours, because ours contains its `max_ack_delay`.
+#[test]
+fn updates_at_the_shortest_interval_of_honest_peers_are_free() {
+    updates_are_free_every(|pair| {
+        let pto = pair.server.connection().packets.recovery.pto();
+        assert!(pto > 3 * HASTY_INTERVAL, "{pto:?}");
+        HASTY_INTERVAL
+    });
+}
+
+fn updates_are_free_every(interval: impl Fn(&mut Pair) -> Duration) {
     // Time restores fewer frames between two updates than a hasty one costs.
     let (mut pair, eye) = with_tolerance(HASTY_UPDATE);
     let honest = next_number(&mut pair);
     for generation in 1..GENERATIONS {
-        let connection = pair.server.connection();
-        let pto = connection.packets.recovery.pto();
-        assert!(pto < Duration::from_millis(70), "{pto:?}");
-        pair.run_for(pto);
-        let packet = ping().number(honest + generation as u64);
-        let packet = eye.forge_client(&mut pair, generation, &packet);
-        pair.send_to_server(packet);
+        let interval = interval(&mut pair);
+        pair.run_for(interval);
+        update(&mut pair, &eye, honest, generation);
         assert_eq!(pair.server_error(), None, "generation {generation}");
     }
 }
