@@ -15,22 +15,24 @@ use crate::tally::Tally;
 
 /// The settings of a drain.
 pub(super) struct Plan {
-    signal: Option<Signal>,
-    ready_delay: Duration,
-    deadline: Duration,
+    pub(super) signal: Option<Signal>,
+    pub(super) ready_delay: Duration,
+    pub(super) deadline: Duration,
 }
 
 type Signal = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-impl Plan {
-    pub(super) fn new(signal: Option<Signal>, ready_delay: Duration, deadline: Duration) -> Self {
+impl Default for Plan {
+    fn default() -> Self {
         Self {
-            signal,
-            ready_delay,
-            deadline,
+            signal: None,
+            ready_delay: Duration::ZERO,
+            deadline: DEADLINE,
         }
     }
 }
+
+const DEADLINE: Duration = Duration::from_secs(30);
 
 /// The result of draining a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -88,44 +88,44 @@ pub struct Bound {
 
 pub(super) fn bind(mut server: Server) -> Result<Bound, Error> {
     let handlers = prepare(&mut server)?;
-    let addresses = server.addresses.map_err(Error::Address)?;
+    let addresses = server.sockets.addresses.map_err(Error::Address)?;
     let certificates = server.certificates?;
     let resolver = certificates.resolver;
     let reset = server.reset.or(certificates.reset);
-    let choice_limit = server.quic.choice_limit(&server.limits);
+    let choice_limit = server.quic.choice_limit(&server.http.limits);
     let tls = tls::Tls::new(server.tls, resolver.clone(), choice_limit)?;
     // Client certificates are known only after the handshake.
     let takes_early = server.quic.early_data.is_some() && !tls.requests_certificates();
     let may_retry = server.quic.retry_policy(&resolver) != RetryPolicy::Never;
     let memory = budget(server.quic.memory_budget);
-    let quic = server.with_quic.then_some(server.quic);
-    let quic = quic.map(|it| it.build(&tls, &resolver, &server.limits, &server.http3));
+    let quic = server.sockets.with_quic.then_some(server.quic);
+    let quic = quic.map(|it| it.build(&tls, &resolver, &server.http.limits, &server.http.http3));
     let quic = quic.transpose()?;
     let tls = tls.tcp()?;
     let opened = open_all(
         addresses,
-        server.redirects.map_err(Error::Address)?,
-        server.inherited,
+        server.sockets.redirects.map_err(Error::Address)?,
+        server.sockets.inherited,
         quic.as_ref(),
         reset.as_ref(),
-        server.with_tcp,
+        server.sockets.with_tcp,
     )?;
     let site = Arc::new(Site {
-        limits: server.limits,
-        tally: Arc::new(Tally::new(memory, server.own_listener, handlers)),
+        limits: server.http.limits,
+        tally: Arc::new(Tally::new(memory, server.http.own_listener, handlers)),
         gate: Gate::new(server.address_filter),
         refused_clients: RefusedClients::new(server.events.clone()),
         resolver,
-        only_names: server.only_names,
-        sends_interim: server.sends_interim,
-        http2_connect: server.http2_connect,
+        only_names: server.http.only_names,
+        sends_interim: server.http.sends_interim,
+        http2_connect: server.http.http2_connect,
         events: server.events,
         phases: Phases::new(),
         tasks: Arc::default(),
     });
     let challenge = challenge(&certificates.sources)?;
     let tcp = TcpContext::new(site.clone(), tls, challenge, memory, opened.https.len());
-    let port = https_port(server.alt_svc, &opened.https);
+    let port = https_port(server.sockets.alt_svc, &opened.https);
     let redirects = Redirects::new(opened.plain, port, &certificates.sources)?;
     let acme = acme_stats(&certificates.sources);
     let (sources, watch) = watch(&site, certificates.sources);
@@ -145,15 +145,15 @@ pub(super) fn bind(mut server: Server) -> Result<Bound, Error> {
         handle,
         quic: Arc::new(QuicContext {
             site,
-            http3: server.http3,
-            announces_names: server.announces_names,
-            early_requests: takes_early.then_some(server.early_requests),
+            http3: server.http.http3,
+            announces_names: server.http.announces_names,
+            early_requests: takes_early.then_some(server.http.early_requests),
             may_retry,
         }),
         tcp: Arc::new(tcp),
         redirects,
-        alt_svc: server.alt_svc.filter(|_| server.with_quic),
-        drain: drain::Plan::new(server.drain, server.ready_delay, server.deadline),
+        alt_svc: server.sockets.alt_svc.filter(|_| server.sockets.with_quic),
+        drain: server.drain,
         watch,
         end,
     })
@@ -177,12 +177,12 @@ fn begin_handles(running: Running) -> (ServerHandle, EndOnDrop) {
 /// Checks the settings that are independent of certificates, and applies the limits of header
 /// sections to HTTP/3. Returns what the requests of all connections share.
 fn prepare(server: &mut Server) -> Result<Handlers, Error> {
-    server.http3.limits = server.limits.fields(server.http3.limits);
-    if !server.with_tcp && !server.with_quic {
+    server.http.http3.limits = server.http.limits.fields(server.http.http3.limits);
+    if !server.sockets.with_tcp && !server.sockets.with_quic {
         return Err(Error::NothingToServe);
     }
-    limits::check_all(&server.limits, &server.http3)?;
-    if let (true, Ok(addresses)) = (server.with_quic, &server.addresses) {
+    limits::check_all(&server.http.limits, &server.http.http3)?;
+    if let (true, Ok(addresses)) = (server.sockets.with_quic, &server.sockets.addresses) {
         server.quic.path_settings.check(addresses)?;
     }
     Ok(handlers(server))
@@ -198,8 +198,8 @@ fn handlers(server: &mut Server) -> Handlers {
         #[cfg(feature = "metrics")]
         counts: server.metrics.as_ref().map(observe::http_counts),
         events: server.events.clone(),
-        time_limit: server.limits.handler_timeout,
-        extensions: std::mem::take(&mut server.extensions),
+        time_limit: server.http.limits.handler_timeout,
+        extensions: std::mem::take(&mut server.http.extensions),
         ..Handlers::default()
     }
 }
