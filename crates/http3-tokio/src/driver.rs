@@ -1,5 +1,6 @@
 //! The tasks of a connection that do not belong to a request.
 
+use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
@@ -48,7 +49,7 @@ async fn send(shared: Arc<SharedConnection>) {
     }
     let mut closed = pin!(shared.quic.closed());
     let mut next_update = None;
-    std::future::poll_fn(|cx| {
+    poll_fn(|cx| {
         shared.write(cx);
         while let Some(wait) = shared.send_updates() {
             let sleep = next_update.get_or_insert_with(|| Box::pin(runtime::sleep(wait)));
@@ -72,10 +73,18 @@ async fn send(shared: Arc<SharedConnection>) {
     shared.wake_all();
 }
 
-/// Reads the peer's unidirectional streams.
+/// Reads the peer's unidirectional streams. Most have brought their type with them, and need no task.
 async fn receive(reader: Reader) {
-    while let Ok(stream) = reader.0.quic.accept_uni().await {
-        runtime::spawn(receive_stream(Reader::of(reader.0.clone()), stream));
+    let shared = &reader.0;
+    while let Ok(mut stream) = shared.quic.accept_uni().await {
+        let read = poll_fn(|cx| Poll::Ready(stream.poll_read_chunk(cx, usize::MAX))).await;
+        let stream = match read {
+            Poll::Ready(read) => on_unidirectional(shared, stream, read),
+            Poll::Pending => Some(stream),
+        };
+        if let Some(stream) = stream {
+            runtime::spawn(receive_stream(Reader::of(shared.clone()), stream));
+        }
     }
 }
 
@@ -103,47 +112,57 @@ impl Drop for Reader {
 )]
 fn receive_stream(reader: Reader, mut stream: RecvStream) -> impl Future<Output = ()> + Send {
     async move {
-        let shared = &reader.0;
-        let id = stream.id().value();
         loop {
-            let (chunk, fin) = match stream.read_chunk(usize::MAX).await {
-                Ok(Some(chunk)) => (chunk, false),
-                Ok(None) => (Bytes::new(), true),
-                Err(ReadError::Reset(_)) => {
-                    let now = shared.now();
-                    // An error has closed the connection.
-                    let _ = shared.drive(|state| state.http.handle_uni_reset(now, id));
-                    return;
-                }
-                Err(_) => return,
-            };
-            let now = shared.now();
-            // The streams to which PRIORITY_UPDATE may refer.
-            let limit = match shared.side() {
-                Side::Server => shared.quic.granted_requests(),
-                Side::Client => 0,
-            };
-            let handled = shared.drive(|state| {
-                state.http.set_request_limit(limit);
-                state.http.handle_uni(now, id, chunk, fin)
-            });
-            match handled {
-                Ok(UniFate::Read) => {}
-                Ok(UniFate::Stop(code)) => {
-                    let _ = stream.stop(var_int(code));
-                    return;
-                }
-                Ok(UniFate::Claimed { stream_type, first }) => {
-                    return shared.on_claimed(ClaimedStream {
-                        stream_type,
-                        send: None,
-                        receive: ClaimedReceive::new(first, stream),
-                    });
-                }
-                Ok(UniFate::Ended) | Err(_) => return,
+            let read = stream.read_chunk(usize::MAX).await;
+            match on_unidirectional(&reader.0, stream, read) {
+                Some(rest) => stream = rest,
+                None => return,
             }
         }
     }
+}
+
+/// Processes what was read from a unidirectional stream. Returns the stream if more must be read.
+fn on_unidirectional(
+    shared: &Arc<SharedConnection>,
+    mut stream: RecvStream,
+    read: Result<Option<Bytes>, ReadError>,
+) -> Option<RecvStream> {
+    let id = stream.id().value();
+    let (chunk, fin) = match read {
+        Ok(Some(chunk)) => (chunk, false),
+        Ok(None) => (Bytes::new(), true),
+        Err(ReadError::Reset(_)) => {
+            let now = shared.now();
+            // An error has closed the connection.
+            let _ = shared.drive(|state| state.http.handle_uni_reset(now, id));
+            return None;
+        }
+        Err(_) => return None,
+    };
+    let now = shared.now();
+    // The streams to which PRIORITY_UPDATE may refer.
+    let limit = match shared.side() {
+        Side::Server => shared.quic.granted_requests(),
+        Side::Client => 0,
+    };
+    let handled = shared.drive(|state| {
+        state.http.set_request_limit(limit);
+        state.http.handle_uni(now, id, chunk, fin)
+    });
+    match handled {
+        Ok(UniFate::Read) => return Some(stream),
+        Ok(UniFate::Stop(code)) => {
+            let _ = stream.stop(var_int(code));
+        }
+        Ok(UniFate::Claimed { stream_type, first }) => shared.on_claimed(ClaimedStream {
+            stream_type,
+            send: None,
+            receive: ClaimedReceive::new(first, stream),
+        }),
+        Ok(UniFate::Ended) | Err(_) => {}
+    }
+    None
 }
 
 /// Delivers received QUIC datagrams to their requests, those that have arrived in one turn.
@@ -196,46 +215,66 @@ async fn close_if_early_data_is_rejected(shared: Arc<SharedConnection>) {
 /// packets they can take more than ten seconds.
 pub(super) const SETTINGS_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Accepts bidirectional streams of a server, which require an extension (RFC 9114 §6.1).
+/// Accepts bidirectional streams of a server, which require an extension (RFC 9114 §6.1). Most have brought their
+/// first integer with them, and need no task.
 async fn accept_bidirectional(shared: Arc<SharedConnection>) {
-    while let Ok((send, receive)) = shared.quic.accept_bi().await {
+    while let Ok((send, mut receive)) = shared.quic.accept_bi().await {
         let checked = shared.drive(|state| state.http.check_bidirectional());
         if checked.is_err() {
             return;
         }
-        runtime::spawn(receive_bidirectional(shared.clone(), send, receive));
+        let read = poll_fn(|cx| Poll::Ready(receive.poll_read_chunk(cx, usize::MAX))).await;
+        let streams = match read {
+            Poll::Ready(read) => on_bidirectional(&shared, (send, receive), read),
+            Poll::Pending => Some((send, receive)),
+        };
+        if let Some((send, receive)) = streams {
+            runtime::spawn(receive_bidirectional(shared.clone(), send, receive));
+        }
     }
 }
 
 /// Reads the first integer of a bidirectional stream of the server.
 async fn receive_bidirectional(
     shared: Arc<SharedConnection>,
-    send: SendStream,
+    mut send: SendStream,
     mut receive: RecvStream,
 ) {
-    let id = receive.id().value();
     loop {
-        let (chunk, fin) = match receive.read_chunk(usize::MAX).await {
-            Ok(Some(chunk)) => (chunk, false),
-            Ok(None) => (Bytes::new(), true),
-            Err(ReadError::Reset(_)) => {
-                let now = shared.now();
-                let _ = shared.drive(|state| state.http.handle_bidirectional_reset(now, id));
-                return;
-            }
-            Err(_) => return,
-        };
-        let handled = shared.drive(|state| state.http.handle_bidirectional(id, chunk, fin));
-        match handled {
-            Ok(UniFate::Read) => {}
-            Ok(UniFate::Claimed { stream_type, first }) => {
-                return shared.on_claimed(ClaimedStream {
-                    stream_type,
-                    send: Some(send),
-                    receive: ClaimedReceive::new(first, receive),
-                });
-            }
-            Ok(_) | Err(_) => return,
+        let read = receive.read_chunk(usize::MAX).await;
+        match on_bidirectional(&shared, (send, receive), read) {
+            Some(rest) => (send, receive) = rest,
+            None => return,
         }
     }
+}
+
+/// Processes what was read from a bidirectional stream of the server. Returns the stream if more must be read.
+fn on_bidirectional(
+    shared: &Arc<SharedConnection>,
+    (send, receive): (SendStream, RecvStream),
+    read: Result<Option<Bytes>, ReadError>,
+) -> Option<(SendStream, RecvStream)> {
+    let id = receive.id().value();
+    let (chunk, fin) = match read {
+        Ok(Some(chunk)) => (chunk, false),
+        Ok(None) => (Bytes::new(), true),
+        Err(ReadError::Reset(_)) => {
+            let now = shared.now();
+            let _ = shared.drive(|state| state.http.handle_bidirectional_reset(now, id));
+            return None;
+        }
+        Err(_) => return None,
+    };
+    let handled = shared.drive(|state| state.http.handle_bidirectional(id, chunk, fin));
+    match handled {
+        Ok(UniFate::Read) => return Some((send, receive)),
+        Ok(UniFate::Claimed { stream_type, first }) => shared.on_claimed(ClaimedStream {
+            stream_type,
+            send: Some(send),
+            receive: ClaimedReceive::new(first, receive),
+        }),
+        Ok(_) | Err(_) => {}
+    }
+    None
 }

@@ -71,6 +71,27 @@ impl Flow {
         }
     }
 
+    /// Processes a report that a limit of this end holds the peer back.
+    pub(crate) fn on_blocked(&mut self, now: Time, capsule: &SessionCapsule) {
+        match *capsule {
+            SessionCapsule::DataBlocked(limit) => self.data_of_peer.on_blocked(now, limit),
+            SessionCapsule::StreamsBlocked(direction, limit) => {
+                self.streams_of_peer(direction).on_blocked(limit);
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns the time of the next [`on_timeout`](Self::on_timeout).
+    pub(crate) const fn next_timeout(&self) -> Option<Time> {
+        self.data_of_peer.next_timeout()
+    }
+
+    /// Makes a limit due that has waited to grow.
+    pub(crate) fn on_timeout(&mut self, now: Time) {
+        self.data_of_peer.on_timeout(now);
+    }
+
     /// Counts a stream of the peer.
     pub(crate) const fn on_stream(&mut self, direction: Direction) -> Result<(), Error> {
         match self.streams_of_peer(direction).open() {

@@ -279,15 +279,19 @@ impl Session {
 
     /// Returns the time of the next [`on_timeout`](Self::on_timeout).
     pub const fn next_timeout(&self) -> Option<Time> {
-        match self.is_over() {
-            true => None,
-            false => self.deadline,
+        match (&self.flow, &self.closed) {
+            (Some(flow), None) => flow.next_timeout(),
+            _ if self.is_over() => None,
+            _ => self.deadline,
         }
     }
 
-    /// Resets the CONNECT stream if the time for its end has passed (limit K307).
+    /// Makes credit due for a peer that waits for it. Resets the CONNECT stream if the time for its end has passed
+    /// (limit K307).
     pub fn on_timeout(&mut self, now: Time) {
-        if self.next_timeout().is_some_and(|deadline| deadline <= now) {
+        if let (Some(flow), None) = (&mut self.flow, &self.closed) {
+            flow.on_timeout(now);
+        } else if self.next_timeout().is_some_and(|deadline| deadline <= now) {
             self.deadline = None;
             self.send = SendHalf::Resetting(code::SESSION_GONE);
         }
@@ -499,8 +503,12 @@ impl Session {
                 }
                 Ok(true)
             }
-            // Limits are raised without waiting for these.
-            SessionCapsule::DataBlocked(_) | SessionCapsule::StreamsBlocked(..) => Ok(false),
+            SessionCapsule::DataBlocked(_) | SessionCapsule::StreamsBlocked(..) => {
+                if let Some(flow) = &mut self.flow {
+                    flow.on_blocked(now, &capsule);
+                }
+                Ok(false)
+            }
         }
     }
 

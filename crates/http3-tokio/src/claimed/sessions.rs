@@ -77,7 +77,7 @@ impl Sessions {
         }
         if let Some(session) = table.open.get_mut(&number) {
             let lane = session.lane(Lanes::of(&stream));
-            lane.streams.push_back(stream);
+            lane.add(stream);
             let mut woken = Vec::new();
             lane.waiting.wake_all(&mut woken);
             drop(table);
@@ -110,8 +110,7 @@ impl Sessions {
         let mut session = Session::default();
         for (owner, stream, at) in std::mem::take(&mut table.early) {
             if owner == number {
-                let lane = session.lane(Lanes::of(&stream));
-                lane.streams.push_back(stream);
+                session.lane(Lanes::of(&stream)).add(stream);
             } else {
                 table.early.push_back((owner, stream, at));
             }
@@ -236,6 +235,16 @@ impl Session {
             Lanes::Bidirectional => bidirectional,
             Lanes::Unidirectional => unidirectional,
         }
+    }
+}
+
+impl Lane {
+    /// Adds a stream. Those that wait are taken in the order in which the peer has opened them: their headers are read
+    /// by several tasks, which end in any order.
+    fn add(&mut self, stream: ClaimedStream) {
+        let is_before = |other: &ClaimedStream| other.id() < stream.id();
+        let at = self.streams.iter().rposition(is_before);
+        self.streams.insert(at.map_or(0, |at| at + 1), stream);
     }
 }
 

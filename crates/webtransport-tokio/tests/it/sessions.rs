@@ -149,7 +149,6 @@ async fn a_lost_connection_ends_the_session() {
 
 /// Bytes and streams beyond the first limits of a session wait for credit, and get it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "a wait for credit does not end in one of about thirty runs: see docs/design/0085"]
 async fn flow_control_of_sessions_is_renewed() {
     let mut config = Config::new();
     config.limits = Limits {
@@ -177,6 +176,83 @@ async fn flow_control_of_sessions_is_renewed() {
     let (_send, _receive) = within(near.open_bi()).await.expect("open");
     let waiting = std::time::Duration::from_millis(50);
     assert!(tokio::time::timeout(waiting, near.open_bi()).await.is_err());
+}
+
+/// The bytes of a stream that nobody reads occupy most of the window of the session, and another one goes on.
+#[tokio::test]
+async fn streams_that_nobody_reads_leave_credit_to_others() {
+    let mut config = Config::new();
+    config.limits = Limits {
+        max_data: 4000,
+        max_streams_bidi: 8,
+        max_streams_uni: 8,
+    };
+    let (_pair, near, far) = session_with([config.clone(), config]).await;
+    let mut unread = within(near.open_uni()).await.expect("open");
+    within(unread.write_all(&[1; 3000])).await.expect("open");
+    let mut send = within(near.open_uni()).await.expect("open");
+    let writer = tokio::spawn(async move {
+        send.write_all(&[2; 20_000]).await.expect("open");
+    });
+    let _waiting = within(far.accept_uni()).await.expect("open");
+    let mut receive = within(far.accept_uni()).await.expect("open");
+    let read = within(receive.read_to_end(20_000)).await.expect("whole");
+    assert_eq!(read, [2; 20_000]);
+    within(writer).await.expect("no panic");
+}
+
+/// Streams that stay open take most of the limit of the session, and the rest is renewed for each that ends.
+#[tokio::test]
+async fn streams_that_stay_open_leave_credit_to_others() {
+    let mut config = Config::new();
+    config.limits = Limits {
+        max_data: 4000,
+        max_streams_bidi: 40,
+        max_streams_uni: 40,
+    };
+    let (_pair, near, far) = session_with([config.clone(), config]).await;
+    let mut open = Vec::new();
+    for _ in 0..39 {
+        let stream = within(near.open_uni()).await.expect("open");
+        open.push((stream, within(far.accept_uni()).await.expect("open")));
+    }
+    for _ in 0..5 {
+        drop(within(near.open_uni()).await.expect("open"));
+        drop(within(far.accept_uni()).await.expect("open"));
+    }
+}
+
+/// The headers of streams are read by several tasks, which end in any order.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn streams_that_have_arrived_are_accepted_in_the_order_of_opening() {
+    let (_pair, near, far) = session().await;
+    for opener in [&near, &far] {
+        let accepter = if std::ptr::eq(opener, &near) {
+            &far
+        } else {
+            &near
+        };
+        let mut open = Vec::new();
+        for _ in 0..100 {
+            open.push(within(opener.open_uni()).await.expect("open"));
+            open.push(within(opener.open_bi()).await.expect("open").0);
+        }
+        // All have arrived when the last bytes of each are acknowledged.
+        for send in &mut open {
+            send.write_all(b"x").await.expect("open");
+            send.finish().expect("open");
+        }
+        for send in &open {
+            assert_eq!(within(send.stopped()).await, Ok(None));
+        }
+        let mut last = None;
+        for _ in 0..100 {
+            let uni = within(accepter.accept_uni()).await.expect("open").id();
+            let bi = within(accepter.accept_bi()).await.expect("open").0.id();
+            let before = last.replace((uni, bi));
+            assert!(before.is_none_or(|before| before.0 < uni && before.1 < bi));
+        }
+    }
 }
 
 /// K586.

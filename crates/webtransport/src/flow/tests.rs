@@ -163,6 +163,72 @@ fn limits_follow_what_is_consumed_without_a_report() {
     assert_eq!(capsules(&mut flow), [SessionCapsule::MaxData(2500)]);
 }
 
+/// A347.
+#[test]
+fn reports_alone_lead_to_no_limit() {
+    let mut flow = flow(SMALL);
+    for millis in 0..10_000 {
+        flow.on_blocked(after(millis), &SessionCapsule::DataBlocked(1000));
+        flow.on_blocked(
+            after(millis),
+            &SessionCapsule::StreamsBlocked(Bidirectional, 4),
+        );
+        assert_eq!((flow.next_timeout(), capsules(&mut flow)), (None, vec![]));
+    }
+}
+
+/// The rest of the window is occupied by streams that the application does not read. draft-ietf-webtrans-http3-16 §5.6;
+/// K588.
+#[test]
+fn blocked_peer_gets_credit_of_less_than_half_a_window_after_a_pause() {
+    let mut flow = flow(SMALL);
+    assert_eq!(flow.on_data(1000), Ok(()));
+    flow.on_consumed(NOW, RTT, 100);
+    assert_eq!((flow.next_timeout(), capsules(&mut flow)), (None, vec![]));
+    // A report of an older limit says nothing about this one.
+    flow.on_blocked(NOW, &SessionCapsule::DataBlocked(999));
+    assert_eq!(flow.next_timeout(), None);
+    flow.on_blocked(NOW, &SessionCapsule::DataBlocked(1000));
+    flow.on_consumed(after(3), RTT, 100);
+    assert_eq!(flow.next_timeout(), Some(after(10)));
+    flow.on_timeout(after(9));
+    assert_eq!(capsules(&mut flow), []);
+    flow.on_timeout(after(10));
+    assert_eq!(capsules(&mut flow), [SessionCapsule::MaxData(1200)]);
+    // The report has been answered.
+    assert_eq!(flow.on_data(100), Ok(()));
+    flow.on_consumed(after(20), RTT, 100);
+    assert_eq!((flow.next_timeout(), capsules(&mut flow)), (None, vec![]));
+    // What is read later is announced likewise, and half of a window at once.
+    flow.on_blocked(after(30), &SessionCapsule::DataBlocked(1200));
+    assert_eq!(flow.next_timeout(), Some(after(40)));
+    flow.on_consumed(after(31), RTT, 400);
+    assert_eq!(capsules(&mut flow), [SessionCapsule::MaxData(1700)]);
+    assert_eq!(flow.next_timeout(), None);
+}
+
+/// The other streams of the window stay open. draft-ietf-webtrans-http3-16 §5.6.
+#[test]
+fn blocked_peer_gets_credit_for_each_stream_that_ends() {
+    let mut flow = flow(Limits {
+        max_streams_bidi: 40,
+        ..SMALL
+    });
+    for _ in 0..40 {
+        assert_eq!(flow.on_stream(Bidirectional), Ok(()));
+    }
+    flow.on_stream_ended(Bidirectional);
+    flow.on_blocked(NOW, &SessionCapsule::StreamsBlocked(Bidirectional, 39));
+    assert_eq!(capsules(&mut flow), []);
+    flow.on_blocked(NOW, &SessionCapsule::StreamsBlocked(Bidirectional, 40));
+    let raised = |limit| vec![SessionCapsule::MaxStreams(Bidirectional, limit)];
+    assert_eq!(capsules(&mut flow), raised(41));
+    flow.on_stream_ended(Bidirectional);
+    assert_eq!(capsules(&mut flow), []);
+    flow.on_blocked(NOW, &SessionCapsule::StreamsBlocked(Bidirectional, 41));
+    assert_eq!(capsules(&mut flow), raised(42));
+}
+
 /// Limit K305.
 #[test]
 fn window_doubles_while_it_is_used_up_in_two_round_trips() {

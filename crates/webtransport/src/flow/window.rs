@@ -14,9 +14,13 @@ pub(super) struct DataWindow {
     received: u64,
     consumed: u64,
     announced: u64,
-    /// The time of the last announcement.
+    /// The time at which the last announcement after half a window was due.
     updated: Option<Time>,
     is_due: bool,
+    /// The peer has reported that the announced limit holds it back.
+    is_blocked: bool,
+    /// The time at which a limit is due that has grown by less than half a window.
+    patience: Option<Time>,
 }
 
 impl DataWindow {
@@ -29,6 +33,8 @@ impl DataWindow {
             announced: window,
             updated: None,
             is_due: false,
+            is_blocked: false,
+            patience: None,
         }
     }
 
@@ -43,9 +49,12 @@ impl DataWindow {
     /// in two round trips.
     pub(super) fn consume(&mut self, now: Time, rtt: Duration, bytes: u64) {
         self.consumed = self.consumed.saturating_add(bytes).min(self.received);
-        let left = self.announced.saturating_sub(self.consumed);
-        if self.is_due || self.window == 0 || left > self.window / 2 {
+        if self.is_due || self.window == 0 {
             return;
+        }
+        let left = self.announced.saturating_sub(self.consumed);
+        if left > self.window / 2 {
+            return self.wait(now);
         }
         let is_fast = self.updated.is_some_and(|updated| now - updated < 2 * rtt);
         if is_fast {
@@ -55,17 +64,52 @@ impl DataWindow {
         self.is_due = true;
     }
 
+    /// Processes a report that `limit` holds the peer back.
+    ///
+    /// Streams that the application does not read may occupy more than half of the window. What it reads on others then
+    /// never amounts to half a window, and both ends would wait for each other. So a blocked peer gets each credit, but
+    /// not at once: many small limits would lead to many small packets.
+    pub(super) fn on_blocked(&mut self, now: Time, limit: u64) {
+        if limit == self.announced {
+            self.is_blocked = true;
+            self.wait(now);
+        }
+    }
+
+    /// Sets the time of the next announcement to a blocked peer, if there is any credit to announce.
+    fn wait(&mut self, now: Time) {
+        if self.is_blocked && !self.is_due && self.patience.is_none() && self.limit().is_some() {
+            self.patience = Some(now + PATIENCE);
+        }
+    }
+
+    /// Returns the time of the next [`on_timeout`](Self::on_timeout).
+    pub(super) const fn next_timeout(&self) -> Option<Time> {
+        self.patience
+    }
+
+    pub(super) fn on_timeout(&mut self, now: Time) {
+        if self.patience.is_some_and(|due| due <= now) {
+            self.is_due = true;
+        }
+    }
+
     /// Returns the limit to announce, if one is due. It is the newest one, however many were due before.
     pub(super) fn announcement(&mut self) -> Option<u64> {
-        if !self.is_due {
+        if !std::mem::take(&mut self.is_due) {
             return None;
         }
-        self.is_due = false;
+        self.patience = None;
+        let limit = self.limit()?;
+        self.announced = limit;
+        self.is_blocked = false;
+        Some(limit)
+    }
+
+    /// Returns the present limit, if it is above the announced one.
+    fn limit(&self) -> Option<u64> {
         let limit = self.consumed.saturating_add(self.window).min(MAX_VARINT);
-        (limit > self.announced).then(|| {
-            self.announced = limit;
-            limit
-        })
+        (limit > self.announced).then_some(limit)
     }
 }
 
@@ -76,6 +120,8 @@ pub(super) struct StreamWindow {
     opened: u64,
     ended: u64,
     announced: u64,
+    /// The peer has reported that the announced limit holds it back.
+    is_blocked: bool,
 }
 
 impl StreamWindow {
@@ -90,6 +136,7 @@ impl StreamWindow {
             opened: 0,
             ended: 0,
             announced,
+            is_blocked: false,
         }
     }
 
@@ -103,14 +150,28 @@ impl StreamWindow {
         self.ended = self.opened.min(self.ended + 1);
     }
 
-    /// Returns the limit to announce, if it has grown by a quarter of the window.
+    /// Processes a report that `limit` holds the peer back.
+    pub(super) const fn on_blocked(&mut self, limit: u64) {
+        self.is_blocked |= limit == self.announced;
+    }
+
+    /// Returns the limit to announce, if it has grown by a quarter of the window. A blocked peer gets credit for each
+    /// stream that has ended, because the others may stay open.
     pub(super) fn announcement(&mut self) -> Option<u64> {
         let limit = (self.ended + self.window).min(MAX_STREAMS);
         let growth = limit.saturating_sub(self.announced);
-        if growth < (self.window / 4).max(1) {
+        let step = match self.is_blocked {
+            true => 1,
+            false => (self.window / 4).max(1),
+        };
+        if growth < step {
             return None;
         }
+        self.is_blocked = false;
         self.announced = limit;
         Some(limit)
     }
 }
+
+/// Time for which a blocked peer waits for credit of less than half a window (limit K588).
+const PATIENCE: Duration = Duration::from_millis(10);
