@@ -63,8 +63,8 @@ pub use cid::{
     ServerIdError, ServerIdGenerator,
 };
 pub use config::{
-    ClientConfig, ConfigError, EndpointConfig, MemoryTokenStore, PathMemory, ReplyLimits,
-    RetryPolicy, ServerConfig, TokenStore, TransportConfig,
+    ClientConfig, ConfigError, EndpointConfig, InitialDestination, MemoryTokenStore, PathMemory,
+    ReplyLimits, RetryPolicy, ServerConfig, TimeOfDay, TokenLog, TokenStore, TransportConfig,
 };
 pub use connection::{
     Connection, ConnectionError, ConnectionStats, EarlyData, Event, Fallbacks, KeyUpdateBlocked,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use courser_base::Mutex;
 use courser_crypto::ClientTls;
-use courser_wire::{Version, Versions};
+use courser_wire::{ConnectionId, Version, Versions};
 
 use super::TransportConfig;
 use super::transport::{ConfigError, check};
@@ -30,6 +30,9 @@ pub trait TokenStore: Send + Sync {
     fn take(&self, server: &str) -> Option<Bytes>;
 }
 
+/// Makes the first Destination Connection ID of a connection.
+pub type InitialDestination = dyn Fn() -> ConnectionId + Send + Sync;
+
 /// Settings of a client.
 #[derive(Clone)]
 pub struct ClientConfig {
@@ -43,6 +46,10 @@ pub struct ClientConfig {
     /// An address of a smaller scope than that of the handshake is never used, such as one on the
     /// local network that a server on the Internet prefers.
     pub follow_preferred_address: bool,
+    /// Makes the Destination Connection ID of the first packet of each connection, of at least 8 bytes that others
+    /// cannot predict (RFC 9000 §7.2). It is called under the lock of the endpoint, and must neither block nor use
+    /// the endpoint. Default `None`: 8 random bytes.
+    pub initial_destination: Option<Arc<InitialDestination>>,
     /// Hands TLS work out through [`Endpoint::poll_tls_task`](crate::Endpoint::poll_tls_task)
     /// instead of running it where a packet is received. The embedder must run it. Default off.
     pub offload_tls: bool,
@@ -67,6 +74,7 @@ impl ClientConfig {
             transport: Arc::new(TransportConfig::default()),
             tokens: Some(Arc::new(MemoryTokenStore::default())),
             follow_preferred_address: true,
+            initial_destination: None,
             offload_tls: false,
             versions: Versions::V1,
             first_version: None,

@@ -5,12 +5,15 @@ mod endpoint;
 mod path_memory;
 mod reply_limits;
 mod server;
+mod token_hooks;
 mod transport;
 
-pub use client::{ClientConfig, MemoryTokenStore, TokenStore};
+pub use client::{ClientConfig, InitialDestination, MemoryTokenStore, TokenStore};
 pub use endpoint::EndpointConfig;
 pub use path_memory::PathMemory;
 pub use reply_limits::ReplyLimits;
+pub(crate) use server::{RETRY_LIFETIME, VALIDATION_LIFETIME};
 pub use server::{RetryPolicy, ServerConfig};
+pub use token_hooks::{TimeOfDay, TokenLog};
 pub(crate) use transport::SILENT_AFTER;
 pub use transport::{ConfigError, TransportConfig};

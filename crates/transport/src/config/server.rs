@@ -11,6 +11,7 @@ use courser_wire::packet::MIN_INITIAL_DATAGRAM;
 
 use super::TransportConfig;
 use super::client::check_versions;
+use super::token_hooks::{TimeOfDay, TokenLog};
 use super::transport::{ConfigError, check};
 
 /// Decides when a client must prove its address before the server spends work on it.
@@ -61,6 +62,21 @@ pub struct ServerConfig {
     /// NEW_TOKEN tokens sent on each connection, at most 4. Default 2. A token proves the client's
     /// address once, within 24 hours; a Retry token within 10 seconds (limit K23).
     pub new_tokens: u32,
+    /// The key that seals tokens, instead of [`EndpointConfig::token_key`](crate::EndpointConfig::token_key). Servers
+    /// with the same key accept each other's tokens. Default `None`.
+    pub token_key: Option<[u8; 32]>,
+    /// Time for which the token of a Retry packet is valid, 1 s to 10 years. Default 10 s (limit K23).
+    pub retry_token_lifetime: Duration,
+    /// Time for which a NEW_TOKEN token is valid, 1 s to 10 years. Default 24 hours (limit K23).
+    pub new_token_lifetime: Duration,
+    /// Records the NEW_TOKEN tokens that were used. Default `None`: the endpoint does, in memory.
+    pub token_log: Option<Arc<dyn TokenLog>>,
+    /// The clock by which tokens are issued and expire. Default `None`: the time of day at the start of the endpoint
+    /// ([`EndpointConfig::unix_seconds_at_epoch`](crate::EndpointConfig::unix_seconds_at_epoch)) plus the time since then.
+    pub time_of_day: Option<Arc<dyn TimeOfDay>>,
+    /// Bytes that one waiting connection may hold, within `max_incoming_bytes`, at least 1200; in datagrams of
+    /// 256 bytes on average (limit K571). Its first datagram is always kept. Default `None`: eight datagrams.
+    pub incoming_bytes_per_client: Option<usize>,
     /// Bytes of 0-RTT packets that the server accepts on a connection, if its TLS accepts early data.
     /// The client sends the rest again when the handshake is complete. Default 64 KiB
     /// (limit K153).
@@ -100,6 +116,12 @@ impl ServerConfig {
             connection_rate: None,
             loaded_connection_rate: None,
             new_tokens: 2,
+            token_key: None,
+            retry_token_lifetime: RETRY_LIFETIME,
+            new_token_lifetime: VALIDATION_LIFETIME,
+            token_log: None,
+            time_of_day: None,
+            incoming_bytes_per_client: None,
             max_early_data: 65_536,
             migration: true,
             preferred_address_v4: None,
@@ -128,6 +150,16 @@ impl ServerConfig {
             MIN_INITIAL_DATAGRAM as u64,
             most,
         )?;
+        if let Some(bytes) = self.incoming_bytes_per_client {
+            let least = MIN_INITIAL_DATAGRAM as u64;
+            check("incoming_bytes_per_client", bytes as u64, least, most)?;
+        }
+        for (field, lifetime) in [
+            ("retry_token_lifetime (s)", self.retry_token_lifetime),
+            ("new_token_lifetime (s)", self.new_token_lifetime),
+        ] {
+            check(field, lifetime.as_secs(), 1, MAX_TOKEN_LIFETIME)?;
+        }
         for (field, rate) in [
             ("connection_rate", self.connection_rate),
             ("loaded_connection_rate", self.loaded_connection_rate),
@@ -145,6 +177,13 @@ impl ServerConfig {
         self.connection_rate.into_iter().chain(loaded).min()
     }
 }
+
+/// Lifetime of a Retry token, which the client returns at once (limit K23).
+pub(crate) const RETRY_LIFETIME: Duration = Duration::from_secs(10);
+/// Lifetime of a token from NEW_TOKEN (limit K23).
+pub(crate) const VALIDATION_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
+/// The longest lifetime of tokens in seconds: ten years.
+const MAX_TOKEN_LIFETIME: u64 = 10 * 365 * 24 * 60 * 60;
 
 /// The highest configurable rate of connections: more than one machine can accept.
 const MAX_CONNECTION_RATE: u64 = 1_000_000;

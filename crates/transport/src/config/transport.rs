@@ -155,6 +155,17 @@ pub struct TransportConfig {
     pub path_memory: Option<Arc<PathMemory>>,
     /// Number of packets after which keys are updated automatically. Default 2^20, at most 2^22.
     pub key_update_after: u64,
+    /// Lets streams of one priority take turns. Otherwise a stream sends all that it has before the next one begins,
+    /// in the order in which they were written to: small messages are complete earlier, and large ones hold back those
+    /// behind them. Default on.
+    pub fair_streams: bool,
+    /// Pads 1-RTT packets that an acknowledgement answers to the size of full datagrams, so that observers do not learn
+    /// the size of messages. Acknowledgements alone are not padded. Costs bandwidth. Default off.
+    pub pad_to_mtu: bool,
+    /// Bytes of handshake data of one encryption level that are kept until TLS reads them, 4096 (RFC 9000 §7.5) to
+    /// 16 MiB (limit K570). A peer with more is refused with CRYPTO_BUFFER_EXCEEDED. Default `None`: 16 KiB, and 64 KiB
+    /// for the flight of a server, which has its certificates.
+    pub crypto_buffer: Option<u64>,
     /// Gaps that the reassembly of one stream may have, plus one for each 32 KiB of its window.
     /// Default 128.
     pub max_gaps_per_stream: usize,
@@ -211,6 +222,9 @@ impl Default for TransportConfig {
             random_packet_numbers: false,
             path_memory: None,
             key_update_after: 1 << 20,
+            fair_streams: true,
+            pad_to_mtu: false,
+            crypto_buffer: None,
             max_gaps_per_stream: 128,
             max_gaps: 512,
             sinks: None,
@@ -267,6 +281,8 @@ pub(crate) const SILENT_AFTER: u32 = 3;
 /// Largest limit of probe timeouts in a row. The last one is months long.
 const MAX_PTOS: u64 = 32;
 const MAX_STREAMS: u64 = 1 << 60;
+/// Largest buffer of handshake data (limit K570): chains of certificates are a thousand times smaller.
+const MAX_CRYPTO_BUFFER: u64 = 16 << 20;
 /// Largest time threshold in round trips. Probe timeouts act earlier than such a threshold.
 const MAX_TIME_THRESHOLD: f32 = 8.0;
 const MAX_WINDOW: u64 = MAX_VARINT;
@@ -336,6 +352,9 @@ impl TransportConfig {
         if let Some(ptos) = self.max_ptos {
             let least = u64::from(SILENT_AFTER);
             check("max_ptos", u64::from(ptos), least, MAX_PTOS)?;
+        }
+        if let Some(bytes) = self.crypto_buffer {
+            check("crypto_buffer", bytes, 4096, MAX_CRYPTO_BUFFER)?;
         }
         self.validate_recovery()?;
         self.validate_requests()?;
@@ -457,6 +476,7 @@ impl TransportConfig {
             max_gaps_per_stream: self.max_gaps_per_stream,
             max_gaps: self.max_gaps,
             reset_stream_at: self.reset_stream_at,
+            are_fair: self.fair_streams,
         }
     }
 }
@@ -531,6 +551,64 @@ mod tests {
         assert!(nan.contains("is NaN"), "{nan}");
         refused(|config| config.persistent_congestion_threshold = 0);
         refused(|config| config.initial_window = Some(2399));
+    }
+
+    #[test]
+    fn values_of_the_search_and_of_requests_name_field_value_and_range() {
+        type Change = fn(&mut TransportConfig);
+        let varint = (1_u64 << 62) - 1;
+        let times = format!("allowed is 1000 to {}", u64::MAX);
+        let cases: [(Change, String); 6] = [
+            (
+                |config| config.mtu_raise_interval = Duration::from_micros(999),
+                format!("mtu_raise_interval (us): is 999, {times}"),
+            ),
+            (
+                |config| config.mtu_resolution = 0,
+                "mtu_resolution: is 0, allowed is 1 to 65535".to_owned(),
+            ),
+            (
+                |config| config.requested_max_ack_delay = Some(Duration::from_millis(1 << 14)),
+                "requested_max_ack_delay (us): is 16384000, allowed is 0 to 16383000".to_owned(),
+            ),
+            (
+                |config| config.ack_threshold = Some(1 << 62),
+                format!("ack_threshold: is {}, allowed is 0 to {varint}", varint + 1),
+            ),
+            (
+                |config| config.ack_reordering_threshold = Some(u64::MAX),
+                format!(
+                    "ack_reordering_threshold: is {}, allowed is 0 to {varint}",
+                    u64::MAX
+                ),
+            ),
+            (
+                |config| config.crypto_buffer = Some(4095),
+                "crypto_buffer: is 4095, allowed is 4096 to 16777216".to_owned(),
+            ),
+        ];
+        for (change, text) in cases {
+            let mut config = TransportConfig::default();
+            change(&mut config);
+            let error = config.validate().expect_err(&text).to_string();
+            assert_eq!(error, text);
+        }
+        let least_and_most = TransportConfig {
+            mtu_raise_interval: Duration::from_millis(1),
+            mtu_black_hole_delay: Some(Duration::ZERO),
+            mtu_resolution: u16::MAX,
+            ack_threshold: Some(varint),
+            requested_max_ack_delay: Some(Duration::from_millis((1 << 14) - 1)),
+            ack_reordering_threshold: Some(0),
+            crypto_buffer: Some(16 << 20),
+            ..TransportConfig::default()
+        };
+        assert_eq!(least_and_most.validate(), Ok(()));
+        let any_delay = TransportConfig {
+            mtu_black_hole_delay: Some(Duration::MAX),
+            ..TransportConfig::default()
+        };
+        assert_eq!(any_delay.validate(), Ok(()), "no delay is too long");
     }
 
     #[test]

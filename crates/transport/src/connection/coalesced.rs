@@ -212,11 +212,18 @@ impl<'a> CoalescedDatagram<'a> {
     pub(super) fn pad(&mut self, side: Side) {
         let needs = self.packets[SpaceId::Initial as usize]
             .is_some_and(|initial| side.is_client() || initial.ack_eliciting);
+        if needs {
+            self.pad_to(MIN_INITIAL_DATAGRAM);
+        }
+    }
+
+    /// Pads a datagram to this length, in its last packet.
+    pub(super) fn pad_to(&mut self, len: usize) {
         let Some(last) = self.packets.iter_mut().flatten().last() else {
             return;
         };
-        let goal = MIN_INITIAL_DATAGRAM.min(self.buffer.len());
-        if needs && last.end() < goal {
+        let goal = len.min(self.buffer.len());
+        if last.end() < goal {
             let frames_end = goal - TAG_LEN;
             self.buffer[last.frames_end..frames_end].fill(0);
             last.frames_end = frames_end;

@@ -16,6 +16,8 @@ use crate::recovery::{Built, LossRecovery};
 pub(super) struct Packets {
     pub(super) recovery: LossRecovery,
     pub(super) protection: PacketProtection,
+    /// True if packets with application data are as long as datagrams may be.
+    pub(super) pads: bool,
 }
 
 impl Packets {
@@ -55,7 +57,12 @@ impl Packets {
         packet.pad_to(4 - number.len);
         let ack_eliciting = packet.is_ack_eliciting();
         if ack_eliciting {
-            packet.pad_to(MIN_ACK_ELICITING.saturating_sub(payload_start + TAG_LEN));
+            // Other contents have a size of their own.
+            let is_full = self.pads && matches!(order.content, Content::All | Content::Further);
+            packet.pad_to(match is_full {
+                true => usize::MAX,
+                false => MIN_ACK_ELICITING.saturating_sub(payload_start + TAG_LEN),
+            });
         }
         let in_flight = ack_eliciting || packet.is_padded();
         let frames_len = packet.end();

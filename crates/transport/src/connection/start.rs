@@ -109,6 +109,7 @@ impl Connection {
             tls,
             offloads_tls: config.offload_tls,
             version,
+            crypto_buffer: config.transport.crypto_buffer,
         };
         let ids = HandshakeIds::of_client(origin.local_source, destination);
         let store = config.tokens.as_ref();
@@ -172,6 +173,7 @@ impl Connection {
             tls,
             offloads_tls: config.offload_tls,
             version,
+            crypto_buffer: config.transport.crypto_buffer,
         };
         let original = initial.original_destination;
         let (peer, retry) = (initial.source, initial.retry_source);
@@ -247,6 +249,7 @@ fn assemble(
     let packets = Packets {
         recovery,
         protection: PacketProtection::new(side, config.key_update_after),
+        pads: config.pad_to_mtu,
     };
     let parts = Parts {
         acknowledger: Acknowledger::new(Promise {

@@ -129,7 +129,8 @@ impl Connection {
         // datagram yet.
         let has_more = self.has_control_frames() || self.parts.datagrams.has_frames_to_send();
         let mtu = u64::from(self.packets.recovery.path().mtu());
-        let left = (!has_more).then(|| self.parts.streams.pending_bytes_up_to(mtu));
+        let may_be_short = !has_more && !self.packets.pads;
+        let left = may_be_short.then(|| self.parts.streams.pending_bytes_up_to(mtu));
         let demand = Demand {
             budget: self.parts.paths.active().budget(),
             is_ack_due: self.parts.acknowledger.is_due(SpaceId::Application),
@@ -434,6 +435,9 @@ impl Connection {
         }
         let side = self.parts.handshake.side();
         datagram.pad(side);
+        if self.packets.pads && datagram.has(SpaceId::Application) {
+            datagram.pad_to(limit);
+        }
         let ecn = ecn.unwrap_or_else(|| datagram.common_mark(&self.packets.recovery));
         for id in SpaceId::ALL {
             let (protection, parts) = (&mut self.packets.protection, &mut self.parts);

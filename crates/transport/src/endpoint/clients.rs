@@ -285,7 +285,8 @@ impl Endpoint {
 
     /// Stores a further datagram of a client that waits to be accepted.
     pub(super) fn keep_for_waiting(&mut self, number: u64, arrived: Arrived, datagram: &[u8]) {
-        let is_stored = self.admission.keep(number, arrived, datagram);
+        let server = self.server.as_deref();
+        let is_stored = self.admission.keep(number, arrived, datagram, server);
         self.stats.datagrams_dropped += u64::from(!is_stored);
     }
 

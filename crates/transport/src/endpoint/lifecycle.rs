@@ -81,8 +81,7 @@ impl Endpoint {
         }
         config.validate().map_err(ConnectError::Config)?;
         let local_source = self.router.new_id(&mut self.rng)?;
-        let destination: [u8; FIRST_DESTINATION_LEN] = self.rng.array();
-        let destination = ConnectionId::new(&destination).expect("eight bytes are an ID");
+        let destination = self.first_destination(config)?;
         let path = FourTuple::to(peer);
         let place = Place {
             tuple: path,
@@ -100,6 +99,26 @@ impl Endpoint {
         self.stats.connected += 1;
         self.mark_ready(handle);
         Ok(handle)
+    }
+
+    /// Returns the Destination Connection ID of the first packet of a connection.
+    fn first_destination(&mut self, config: &ClientConfig) -> Result<ConnectionId, ConnectError> {
+        let random: [u8; FIRST_DESTINATION_LEN] = self.rng.array();
+        let Some(make) = &config.initial_destination else {
+            return Ok(ConnectionId::new(&random).expect("eight bytes are an ID"));
+        };
+        let id = make();
+        match id.len() >= FIRST_DESTINATION_LEN {
+            true => Ok(id),
+            false => Err(ConnectError::Config(ConfigError {
+                field: "initial_destination",
+                message: format!(
+                    "is {} bytes long, allowed is {FIRST_DESTINATION_LEN} to {}",
+                    id.len(),
+                    ConnectionId::MAX_LEN
+                ),
+            })),
+        }
     }
 
     /// Routes a new connection by its ID, or by address if it has none. If that is impossible, removes the

@@ -102,12 +102,14 @@ impl Endpoint {
         shared: Arc<Shared>,
     ) -> Self {
         let router = Router::new(&config, id, secrets.routes, shared.clone());
+        let mut admission = Admission::new(&config, id, &secrets, shared.clone());
+        admission.set_tokens(&config, server.as_deref());
         Self {
             origins: Origins::new(id, &shared, router.ids().rotation()),
             router,
             shard: Shard::new(id),
             is_crowded: false,
-            admission: Admission::new(&config, id, &secrets, shared.clone()),
+            admission,
             stateless: Stateless::new(&config, shared.clone()),
             table: Table::new(Memory::new(config.memory_budget, id, shared)),
             stats: EndpointStats::default(),
@@ -122,6 +124,7 @@ impl Endpoint {
         if server.is_some() {
             let limits = limits_of(&self.config, server.as_deref());
             self.admission.set_limits(limits);
+            self.admission.set_tokens(&self.config, server.as_deref());
         }
         // Dropping the last reference may run code of the user.
         foreign::defer(std::mem::replace(&mut self.server, server));

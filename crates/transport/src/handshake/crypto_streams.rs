@@ -12,6 +12,8 @@ use crate::space::SpaceId;
 #[derive(Debug)]
 pub(crate) struct CryptoStreams {
     side: Side,
+    /// The limit that the program has set instead of K01.
+    limit: Option<u64>,
     initial: Option<Box<CryptoStream>>,
     handshake: Option<Box<CryptoStream>>,
     application: CryptoStream,
@@ -19,17 +21,20 @@ pub(crate) struct CryptoStreams {
 
 impl CryptoStreams {
     /// Creates the stream of 1-RTT packets. The other two are created with their keys.
-    pub(crate) fn new(side: Side) -> Self {
+    pub(crate) fn new(side: Side, limit: Option<u64>) -> Self {
+        let own = crypto_limit(side, SpaceId::Application);
         Self {
             side,
+            limit,
             initial: None,
             handshake: None,
-            application: CryptoStream::new(crypto_limit(side, SpaceId::Application)),
+            application: CryptoStream::new(limit.unwrap_or(own)),
         }
     }
 
-    pub(crate) fn free(&mut self) {
-        *self = Self::new(self.side);
+    /// Drops all data, and begins again.
+    pub(crate) fn restart(&mut self) {
+        *self = Self::new(self.side, self.limit);
     }
 
     /// Frees spare capacity.
@@ -39,7 +44,8 @@ impl CryptoStreams {
 
     /// Creates the stream of a space whose keys became available.
     pub(crate) fn open(&mut self, id: SpaceId) {
-        let new = || Box::new(CryptoStream::new(crypto_limit(self.side, id)));
+        let limit = self.limit.unwrap_or_else(|| crypto_limit(self.side, id));
+        let new = || Box::new(CryptoStream::new(limit));
         match id {
             SpaceId::Initial => {
                 self.initial.get_or_insert_with(new);
@@ -62,7 +68,7 @@ impl CryptoStreams {
     ///
     /// # Errors
     ///
-    /// CRYPTO_BUFFER_EXCEEDED when it runs ahead of TLS by more than limit K01.
+    /// CRYPTO_BUFFER_EXCEEDED when it runs ahead of TLS by more than limit K01, or what the program has set.
     pub(crate) fn on_crypto_frame(
         &mut self,
         id: SpaceId,
@@ -176,7 +182,7 @@ mod tests {
 
     #[test]
     fn bytes_reach_tls_in_order_and_repetitions_are_noticed() {
-        let mut streams = CryptoStreams::new(Side::Server);
+        let mut streams = CryptoStreams::new(Side::Server, None);
         streams.open(SpaceId::Initial);
         let id = SpaceId::Initial;
         streams
@@ -196,7 +202,7 @@ mod tests {
     fn server_flight_may_be_longer_than_client_flight() {
         let data = vec![0; 64 * 1024];
         for (side, fits) in [(Side::Client, true), (Side::Server, false)] {
-            let mut streams = CryptoStreams::new(side);
+            let mut streams = CryptoStreams::new(side, None);
             streams.open(SpaceId::Handshake);
             let result = streams.on_crypto_frame(SpaceId::Handshake, &frame(0, &data));
             assert_eq!(result.is_ok(), fits, "{side:?}");
@@ -204,8 +210,22 @@ mod tests {
     }
 
     #[test]
+    fn limit_of_the_program_applies_to_all_levels_and_after_a_restart() {
+        let mut streams = CryptoStreams::new(Side::Client, Some(5000));
+        streams.restart();
+        for id in SpaceId::ALL {
+            streams.open(id);
+            let fits = streams.on_crypto_frame(id, &frame(4000, &[0; 1000]));
+            assert_eq!(fits, Ok(()), "{id:?}");
+            let error = streams.on_crypto_frame(id, &frame(4001, &[0; 1000]));
+            let error = error.expect_err("past the limit").to_string();
+            assert!(error.contains("5001 exceeds 5000"), "{error}");
+        }
+    }
+
+    #[test]
     fn discarded_stream_ignores_frames_and_sends_none() {
-        let mut streams = CryptoStreams::new(Side::Client);
+        let mut streams = CryptoStreams::new(Side::Client, None);
         streams.open(SpaceId::Initial);
         streams.write(SpaceId::Initial, b"hello");
         assert!(streams.has_frames_to_send(SpaceId::Initial));

@@ -93,6 +93,8 @@ pub(crate) struct Beginning {
     pub(crate) tls: Box<dyn TlsSession>,
     pub(crate) offloads_tls: bool,
     pub(crate) version: Negotiation,
+    /// The bytes of handshake data that are kept for TLS, if they are not the default.
+    pub(crate) crypto_buffer: Option<u64>,
 }
 
 impl std::fmt::Debug for Handshake {
@@ -138,7 +140,7 @@ impl Handshake {
             turn,
             keys: None,
             early: Early::default(),
-            crypto: CryptoStreams::new(ids.side()),
+            crypto: CryptoStreams::new(ids.side(), beginning.crypto_buffer),
             reading: SpaceId::Initial,
             writing: SpaceId::Initial,
             is_complete: false,
@@ -400,7 +402,7 @@ impl Handshake {
         restart.parameters.version_information = self.version.information(version);
         self.tls = Tls::Here(Foreign::new(restart.start(version)?));
         self.turn = Turn::Write;
-        self.crypto = CryptoStreams::new(self.side());
+        self.crypto.restart();
         self.ids.restart(destination);
         self.token = Bytes::new();
         self.take_token();
@@ -461,7 +463,7 @@ impl Handshake {
     pub(crate) fn free(&mut self) {
         self.on_close();
         self.keys = None;
-        self.crypto.free();
+        self.crypto.restart();
         self.peer_parameters = None;
         self.token = Bytes::new();
         self.exporter = None;

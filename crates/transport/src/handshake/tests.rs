@@ -73,6 +73,7 @@ fn beginning(script: Script, version: Negotiation) -> Beginning {
         tls: Box::new(script),
         offloads_tls: false,
         version,
+        crypto_buffer: None,
     }
 }
 

@@ -27,6 +27,8 @@ pub struct StreamsConfig {
     pub max_gaps: usize,
     /// True if the peer may send RESET_STREAM_AT.
     pub reset_stream_at: bool,
+    /// True if streams of one priority take turns.
+    pub are_fair: bool,
 }
 
 /// Returns the gaps allowed in a receive window of this many bytes: `min`, plus the number that
@@ -54,6 +56,7 @@ impl Default for StreamsConfig {
             max_gaps_per_stream: 128,
             max_gaps: 512,
             reset_stream_at: true,
+            are_fair: true,
         }
     }
 }

@@ -141,7 +141,7 @@ impl Streams {
             flow: ConnectionFlow::new(config.receive_window, config.receive_window_max),
             initial: InitialLimits::default(),
             receiving: ReceiveLimits::new(&config),
-            queues: SendQueues::default(),
+            queues: SendQueues::new(config.are_fair),
             events: VecDeque::new(),
             deadlines: None,
             accepts_reset_at: config.reset_stream_at,

@@ -13,6 +13,8 @@ pub(super) struct Schedule {
     entries: VecDeque<Entry>,
     /// Bytes used of the current turn.
     spent: u64,
+    /// True if a turn lasts until the stream has nothing to send.
+    is_in_order: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,6 +24,14 @@ struct Entry {
 }
 
 impl Schedule {
+    /// Creates an order without streams, in which those of one priority take turns if it is fair.
+    pub(super) fn new(is_fair: bool) -> Self {
+        Self {
+            is_in_order: !is_fair,
+            ..Self::default()
+        }
+    }
+
     /// Returns true if no stream waits.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
@@ -78,7 +88,7 @@ impl Schedule {
     #[inline]
     pub(super) fn on_sent(&mut self, len: u64) {
         self.spent += len;
-        if self.spent >= QUANTUM {
+        if self.spent >= QUANTUM && !self.is_in_order {
             self.end_turn();
         }
     }

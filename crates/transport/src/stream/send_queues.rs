@@ -25,6 +25,15 @@ pub(super) struct SendQueues {
 }
 
 impl SendQueues {
+    /// Creates empty queues, in which streams of one priority take turns if they are fair.
+    pub(super) fn new(are_fair: bool) -> Self {
+        Self {
+            free: Schedule::new(are_fair),
+            new: Schedule::new(are_fair),
+            ..Self::default()
+        }
+    }
+
     /// Adds a stream to the queues that match the data it has to send. Returns true if that requests
     /// STREAM_DATA_BLOCKED.
     #[inline]

@@ -279,6 +279,7 @@ fn config() -> StreamsConfig {
         max_gaps_per_stream: 4,
         max_gaps: 6,
         reset_stream_at: true,
+        are_fair: true,
     }
 }
 

@@ -405,3 +405,33 @@ fn datagrams_received_before_the_peer_closed_can_be_read() {
     assert!(pair.server.connection().is_closed());
     assert_eq!(received(&mut pair.server), [5]);
 }
+
+/// Sends datagrams of several sizes and a short stream, and returns the lengths of the 1-RTT datagrams of the client.
+fn lengths_of_messages(pads: bool) -> Vec<usize> {
+    let mut pair = connected(with(|client| client.pad_to_mtu = pads, |_| {}));
+    let from = pair.client.sent.len();
+    for len in [1, 300, 900] {
+        send(&mut pair, len, SendOptions::default());
+        pair.run_for(RTT);
+    }
+    let streams = pair.client.connection().streams();
+    let id = streams.open(Direction::Unidirectional).expect("credit");
+    assert_eq!(streams.write(id, b"short"), Ok(5));
+    pair.client.touch();
+    pair.run_for(RTT * 2);
+    assert_eq!(received(&mut pair.server), [1, 300, 900]);
+    let sent = &pair.client.sent[from..];
+    sent.iter().map(|datagram| datagram.bytes.len()).collect()
+}
+
+#[test]
+fn padded_messages_have_one_length() {
+    let lengths = lengths_of_messages(true);
+    assert!(lengths.len() >= 4, "{lengths:?}");
+    assert!(lengths.iter().all(|&len| len == 1200), "{lengths:?}");
+    let lengths = lengths_of_messages(false);
+    assert!(
+        lengths.iter().filter(|&&len| len < 400).count() >= 3,
+        "{lengths:?}"
+    );
+}

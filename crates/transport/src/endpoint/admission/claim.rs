@@ -48,6 +48,14 @@ impl Claim {
         self.claimant
     }
 
+    /// Returns the bytes of the datagrams of a waiting client.
+    pub fn waiting_bytes(&self) -> usize {
+        match self.state {
+            ClaimState::Waiting { bytes } => bytes,
+            ClaimState::Handshaking => 0,
+        }
+    }
+
     /// Claims another `len` bytes for a waiting client. Returns false if a limit forbids it.
     pub fn extend(&mut self, len: usize) -> bool {
         let ClaimState::Waiting { bytes } = &mut self.state else {

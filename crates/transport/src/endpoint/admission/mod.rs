@@ -31,7 +31,7 @@ use self::fair_shares::Claimant;
 use self::handshakes::{HandshakeLimits, LimitVerdict};
 use self::incoming::Incoming;
 use self::tokens::Tokens;
-use self::tokens::address_token::{AddressProof, Presented};
+use self::tokens::address_token::{AddressProof, Lifetimes, Presented};
 use self::verdict::Verdict;
 use self::waiting_clients::{StoredDatagram, Waiting, WaitingClients};
 use super::arrived::Arrived;
@@ -120,6 +120,17 @@ impl Admission {
         self.shared.handshakes.lock().set_limits(limits);
     }
 
+    /// Changes the key, the clock and the lifetime of tokens; without a server they are those of the endpoint.
+    pub fn set_tokens(&mut self, config: &EndpointConfig, server: Option<&ServerConfig>) {
+        let key = server.and_then(|server| server.token_key);
+        let clock = server.and_then(|server| server.time_of_day.clone());
+        self.tokens.set(&key.unwrap_or(config.token_key), clock);
+        if let Some(server) = server {
+            let mut used = self.shared.used_tokens.lock();
+            used.set_lifetime(server.new_token_lifetime);
+        }
+    }
+
     /// Replaces the list of blocked addresses.
     pub fn set_address_filter(&mut self, filter: Arc<AddressFilter>) {
         self.address_filter = filter;
@@ -201,6 +212,10 @@ impl Admission {
             destination: client.destination,
             version: client.version,
             now: self.tokens.seconds(now),
+            lifetimes: Lifetimes {
+                retry: server.retry_token_lifetime,
+                validation: server.new_token_lifetime,
+            },
         };
         let proof = presented.judge(&self.tokens.key, &self.shared.used_tokens.lock());
         if proof == AddressProof::InvalidRetry {
@@ -232,8 +247,10 @@ impl Admission {
         if let Some(verdict) = rate.and_then(|rate| self.judge_rate(now, server, claimant, rate)) {
             return verdict;
         }
-        let mut used = self.shared.used_tokens.lock();
-        Verdict::Wait(proof.claim(&mut used, self.tokens.seconds(now)))
+        Verdict::Wait(match &server.token_log {
+            Some(log) => proof.claim_in(&**log, server.new_token_lifetime),
+            None => proof.claim(&mut self.shared.used_tokens.lock(), presented.now),
+        })
     }
 
     /// Applies the limits of handshakes to a client. Returns whether the server is under pressure if they
@@ -357,9 +374,16 @@ impl Admission {
     }
 
     /// Stores a further datagram of a waiting client. Returns false if it must be dropped.
-    pub fn keep(&mut self, number: u64, arrived: Arrived, datagram: &[u8]) -> bool {
+    pub fn keep(
+        &mut self,
+        number: u64,
+        arrived: Arrived,
+        datagram: &[u8],
+        server: Option<&ServerConfig>,
+    ) -> bool {
+        let most = server.and_then(|server| server.incoming_bytes_per_client);
         let waiting = self.waiting.get_mut(number);
-        waiting.is_none_or(|waiting| waiting.keep(arrived, datagram))
+        waiting.is_none_or(|waiting| waiting.keep(arrived, datagram, most))
     }
 
     /// Removes and returns the next client for the application. Networks take turns.

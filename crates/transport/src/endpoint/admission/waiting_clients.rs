@@ -40,11 +40,18 @@ impl StoredDatagram {
 }
 
 impl Waiting {
-    /// Keeps another datagram of the client. Returns false if a limit forbids it.
-    pub fn keep(&mut self, arrived: Arrived, datagram: &[u8]) -> bool {
-        let is_kept = self.client.place.tuple == arrived.path
-            && self.datagrams.len() < MAX_DATAGRAMS
-            && self.claim.extend(datagram.len());
+    /// Keeps another datagram of the client. Returns false if a limit forbids it: that of the program in bytes, if it
+    /// has set one.
+    pub fn keep(&mut self, arrived: Arrived, datagram: &[u8], most: Option<usize>) -> bool {
+        let fits = match most {
+            None => self.datagrams.len() < MAX_DATAGRAMS,
+            Some(most) => {
+                self.claim.waiting_bytes() + datagram.len() <= most
+                    && self.datagrams.len() < MAX_DATAGRAMS.max(most / SMALL_DATAGRAM)
+            }
+        };
+        let is_kept =
+            self.client.place.tuple == arrived.path && fits && self.claim.extend(datagram.len());
         if is_kept {
             self.datagrams.push(StoredDatagram::new(arrived, datagram));
         }
@@ -126,3 +133,7 @@ impl WaitingClients {
 
 /// Maximum of datagrams of one waiting client: a ClientHello of several datagrams, twice.
 const MAX_DATAGRAMS: usize = 8;
+
+/// The smallest mean size in bytes of more datagrams than that (limit K571), so that their entries do not cost more
+/// memory than their bytes.
+const SMALL_DATAGRAM: usize = 256;

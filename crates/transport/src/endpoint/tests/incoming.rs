@@ -131,6 +131,31 @@ fn waiting_client_can_have_eight_datagrams() {
 }
 
 #[test]
+fn waiting_client_can_have_the_bytes_that_the_program_allows() {
+    for (bytes, count) in [(1200, 1), (5000, 4), (100 * 1200, 100)] {
+        let mut pair = waiting_pair(|server| server.incoming_bytes_per_client = Some(bytes));
+        for _ in 0..100 {
+            answers(&mut pair, FirstDatagram::new(1).initial());
+        }
+        assert_eq!(waiting_bytes(&pair.server.endpoint), count * 1200);
+    }
+}
+
+#[test]
+fn bytes_of_all_waiting_clients_bound_those_of_one() {
+    let mut pair = waiting_pair(|server| {
+        server.incoming_bytes_per_client = Some(usize::MAX);
+        server.max_incoming_bytes = 12_000;
+        server.retry = RetryPolicy::Never;
+    });
+    for _ in 0..100 {
+        answers(&mut pair, FirstDatagram::new(1).initial());
+    }
+    let kept = waiting_bytes(&pair.server.endpoint);
+    assert!(kept <= 12_000, "{kept}");
+}
+
+#[test]
 fn datagrams_from_other_addresses_are_not_stored_for_a_waiting_client() {
     let mut pair = waiting_pair(|_| {});
     answers(&mut pair, FirstDatagram::new(1).initial());

@@ -481,3 +481,33 @@ fn connections_that_cannot_send_still_time_out() {
         assert_eq!(error, Some(ConnectionError::HandshakeTimedOut), "{batches}");
     }
 }
+
+#[test]
+fn first_destination_is_the_one_that_the_program_makes() {
+    let mut pair = Pair::new();
+    pair.accepts = false;
+    let made = id(b"ten bytes.");
+    pair.client_config.initial_destination = Some(Arc::new(move || made));
+    pair.start();
+    pair.run_for(RTT);
+    let incoming = pair.server.endpoint.poll_incoming().expect("it waits");
+    assert_eq!(*incoming.original_destination(), made);
+    pair.server
+        .endpoint
+        .accept(pair.now, incoming, None)
+        .expect("accepted");
+}
+
+#[test]
+fn first_destination_of_less_than_eight_bytes_is_refused() {
+    let mut pair = Pair::new();
+    let short = id(&[1; 7]);
+    pair.client_config.initial_destination = Some(Arc::new(move || short));
+    let (now, peer, config) = (pair.now, pair.server.address, pair.client_config.clone());
+    let client = &mut pair.client.endpoint;
+    let error = client.connect(now, &config, peer, "localhost");
+    let error = error.expect_err("RFC 9000 §7.2").to_string();
+    let expected = "initial_destination: is 7 bytes long, allowed is 8 to 20";
+    assert!(error.contains(expected), "{error}");
+    assert_eq!(client.connections(), 0);
+}

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use bytes::Bytes;
 
 use super::*;
-use crate::config::{MemoryTokenStore, TokenStore};
+use crate::config::{MemoryTokenStore, TimeOfDay, TokenLog, TokenStore};
 
 /// A faulty store that returns the same token each time.
 #[derive(Default)]
@@ -275,4 +275,159 @@ fn validated_client_receives_a_big_chain_at_once() {
         "three times the ClientHello is not enough"
     );
     assert_eq!(time_of(&mut pair), RTT);
+}
+
+/// Changes the settings of the server of a pair.
+fn set_server(pair: &mut Pair, change: impl FnOnce(&mut ServerConfig)) {
+    let mut server = ServerConfig::clone(&pair.server_config);
+    change(&mut server);
+    pair.server_config = Arc::new(server);
+    let server = Some(Arc::clone(&pair.server_config));
+    pair.server.endpoint.set_server_config(server);
+}
+
+/// Returns a pair whose client has tokens of a server with such settings.
+fn connected_to(change: impl FnOnce(&mut ServerConfig)) -> Pair {
+    let mut pair = Pair::new();
+    set_server(&mut pair, change);
+    pair.client_config.tokens = Some(Arc::new(MemoryTokenStore::default()));
+    pair.connect();
+    pair
+}
+
+#[test]
+fn lifetime_of_tokens_is_the_one_that_the_program_sets() {
+    for (seconds, is_valid) in [(90, true), (110, false)] {
+        let minute = Duration::from_secs(100);
+        let mut pair = connected_to(|server| server.new_token_lifetime = minute);
+        pair.run_for(Duration::from_secs(seconds));
+        assert_eq!(connects_validated(&mut pair), is_valid, "{seconds} s");
+    }
+}
+
+#[test]
+fn lifetimes_outside_their_range_are_refused() {
+    let server = Pair::new().server_config;
+    let mut server = ServerConfig::clone(&server);
+    server.retry_token_lifetime = Duration::from_millis(999);
+    let error = server.validate().expect_err("too short").to_string();
+    let expected = "retry_token_lifetime (s): is 0, allowed is 1 to 315360000";
+    assert_eq!(error, expected);
+    server.retry_token_lifetime = Duration::from_secs(1);
+    server.new_token_lifetime = Duration::MAX;
+    let error = server.validate().expect_err("too long");
+    assert_eq!(error.field, "new_token_lifetime (s)");
+    server.new_token_lifetime = Duration::from_secs(315_360_000);
+    assert_eq!(server.validate(), Ok(()));
+}
+
+#[test]
+fn bytes_of_waiting_clients_outside_their_range_are_refused() {
+    let mut server = ServerConfig::clone(&Pair::new().server_config);
+    let range = format!("allowed is 1200 to {}", usize::MAX);
+    server.max_incoming_bytes = 1199;
+    let error = server
+        .validate()
+        .expect_err("no first datagram")
+        .to_string();
+    assert_eq!(error, format!("max_incoming_bytes: is 1199, {range}"));
+    server.max_incoming_bytes = 1200;
+    server.incoming_bytes_per_client = Some(0);
+    let error = server
+        .validate()
+        .expect_err("no first datagram")
+        .to_string();
+    assert_eq!(error, format!("incoming_bytes_per_client: is 0, {range}"));
+    server.incoming_bytes_per_client = Some(1200);
+    assert_eq!(server.validate(), Ok(()));
+}
+
+#[test]
+fn token_is_sealed_with_the_key_of_the_server_configuration() {
+    let mut pair = connected_to(|server| server.token_key = Some([5; 32]));
+    assert!(connects_validated(&mut pair), "the same key");
+    set_server(&mut pair, |server| server.token_key = Some([6; 32]));
+    assert!(!connects_validated(&mut pair), "another key");
+    set_server(&mut pair, |server| server.token_key = None);
+    assert!(!connects_validated(&mut pair), "that of the endpoint");
+}
+
+/// A log that records the calls, and returns whether it has fewer than it accepts.
+#[derive(Default)]
+struct Log(Mutex<Vec<(u128, Duration, Duration)>>, usize);
+
+impl TokenLog for Log {
+    fn use_once(&self, nonce: u128, issued: Duration, lifetime: Duration) -> bool {
+        let mut uses = self.0.lock().expect("not poisoned");
+        uses.push((nonce, issued, lifetime));
+        uses.len() <= self.1
+    }
+}
+
+#[test]
+fn log_of_the_program_decides_which_tokens_count() {
+    let log = Arc::new(Log(Mutex::default(), 1));
+    let mut pair = connected_to(|server| server.token_log = Some(log.clone()));
+    assert!(connects_validated(&mut pair), "its first token");
+    assert!(!connects_validated(&mut pair), "the log refuses the second");
+    let uses = log.0.lock().expect("not poisoned");
+    let [first, second] = uses[..] else {
+        panic!("two uses: {uses:?}");
+    };
+    assert_ne!(first.0, second.0);
+    let day = Duration::from_secs(24 * 60 * 60);
+    assert_eq!((first.2, second.2), (day, day));
+    let now = pair.server.endpoint.admission.tokens().seconds(pair.now).0;
+    assert!(first.1.as_secs() <= now && first.1.as_secs() + 10 > now);
+}
+
+/// A hook that panics.
+struct Broken;
+
+impl TokenLog for Broken {
+    fn use_once(&self, _: u128, _: Duration, _: Duration) -> bool {
+        panic!("a fault of the program");
+    }
+}
+
+impl TimeOfDay for Broken {
+    fn since_1970(&self) -> Duration {
+        panic!("a fault of the program");
+    }
+}
+
+#[test]
+fn panic_of_a_hook_costs_the_token_at_most() {
+    let mut pair = connected_to(|server| {
+        server.token_log = Some(Arc::new(Broken));
+        server.time_of_day = Some(Arc::new(Broken));
+    });
+    assert!(!connects_validated(&mut pair), "by another mechanism");
+    set_server(&mut pair, |server| server.token_log = None);
+    assert!(
+        connects_validated(&mut pair),
+        "the endpoint has its own time"
+    );
+}
+
+/// A clock that the test sets.
+struct Clock(Mutex<Duration>);
+
+impl TimeOfDay for Clock {
+    fn since_1970(&self) -> Duration {
+        *self.0.lock().expect("not poisoned")
+    }
+}
+
+#[test]
+fn tokens_expire_by_the_clock_of_the_program() {
+    let day = Duration::from_secs(24 * 60 * 60);
+    let clock = Arc::new(Clock(Mutex::new(day * 100)));
+    let mut pair = connected_to(|server| server.time_of_day = Some(clock.clone()));
+    assert!(connects_validated(&mut pair));
+    *clock.0.lock().expect("not poisoned") += day * 2;
+    assert!(
+        !connects_validated(&mut pair),
+        "two days later by this clock"
+    );
 }

@@ -245,6 +245,22 @@ fn token_expires_after_ten_seconds() {
 }
 
 #[test]
+fn lifetime_of_a_token_is_the_one_that_the_program_sets() {
+    for (seconds, is_valid) in [(30, true), (31, false)] {
+        let mut pair = waiting_pair(|server| {
+            server.retry = RetryPolicy::Always;
+            server.retry_token_lifetime = Duration::from_secs(30);
+        });
+        let first_datagram = retried(&mut pair);
+        pair.now += Duration::from_secs(seconds);
+        match is_valid {
+            true => assert!(is_admitted(&mut pair, &first_datagram)),
+            false => assert!(gets_invalid_token(&mut pair, &first_datagram)),
+        }
+    }
+}
+
+#[test]
 fn every_flipped_bit_of_a_token_is_detected() {
     let mut pair = always();
     let genuine = retried(&mut pair);

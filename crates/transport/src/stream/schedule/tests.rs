@@ -37,6 +37,17 @@ fn turns_change_after_a_quantum() {
 }
 
 #[test]
+fn stream_of_an_unfair_order_keeps_its_turn_until_a_higher_priority_comes() {
+    let mut schedule = Schedule::new(false);
+    schedule.push(0, 1);
+    schedule.push(0, 2);
+    schedule.on_sent(10 * QUANTUM);
+    assert_eq!(schedule.first(), Some(1));
+    schedule.push(1, 3);
+    assert_eq!(order(&mut schedule), [3, 1, 2]);
+}
+
+#[test]
 fn new_turn_starts_with_a_full_quantum() {
     let mut schedule = Schedule::default();
     schedule.push(0, 1);

@@ -17,6 +17,7 @@ fn config(streams: u64) -> StreamsConfig {
         max_gaps_per_stream: 4,
         max_gaps: 1000,
         reset_stream_at: true,
+        are_fair: true,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The content of address validation tokens, and their checks (RFC 9000 §8.1).
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use courser_base::{ScopedIp, canonical};
@@ -9,13 +10,18 @@ use courser_wire::{ConnectionId, Reader, Version, Writer};
 
 use super::token_filter::TokenFilter;
 use super::validation_token::Nonce;
-pub use super::validation_token::{
-    CLOCK_SKEW, SystemSeconds, VALIDATION_LIFETIME, ValidationToken,
-};
+pub use super::validation_token::{CLOCK_SKEW, SystemSeconds, ValidationToken};
+use crate::config::TokenLog;
+#[cfg(test)]
+use crate::config::{RETRY_LIFETIME, VALIDATION_LIFETIME};
 use crate::rng::Rng;
 
-/// Lifetime of a Retry token, which the client returns at once (limit K23).
-pub const RETRY_LIFETIME: Duration = Duration::from_secs(10);
+/// The times for which tokens are valid.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Lifetimes {
+    pub retry: Duration,
+    pub validation: Duration,
+}
 
 /// The properties of a first Initial against which its token is checked.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +36,8 @@ pub struct Presented<'a> {
     pub version: Version,
     /// The time of arrival.
     pub now: SystemSeconds,
+    /// The times for which tokens are valid.
+    pub lifetimes: Lifetimes,
 }
 
 /// The result of checking the token of a first Initial.
@@ -56,6 +64,20 @@ impl AddressProof {
         match self {
             Self::Validation(token) if !filter.use_once(&token, now) => Self::None,
             proof => proof,
+        }
+    }
+
+    /// Uses up a token from NEW_TOKEN like [`AddressProof::claim`], in the log of the program.
+    pub fn claim_in(self, log: &dyn TokenLog, lifetime: Duration) -> Self {
+        let Self::Validation(token) = self else {
+            return self;
+        };
+        let nonce = u128::from_be_bytes(token.nonce);
+        let issued = Duration::from_secs(token.issued.0);
+        let first = || log.use_once(nonce, issued, lifetime);
+        match catch_unwind(AssertUnwindSafe(first)) {
+            Ok(true) => self,
+            Ok(false) | Err(_) => Self::None,
         }
     }
 }
@@ -136,7 +158,7 @@ impl RetryToken {
         self.address == canonical(presented.peer)
             && self.retry_source == presented.destination
             && self.version == presented.version
-            && is_fresh(self.issued, presented.now, RETRY_LIFETIME)
+            && is_fresh(self.issued, presented.now, presented.lifetimes.retry)
     }
 }
 
@@ -182,7 +204,7 @@ impl ValidationToken {
     fn is_valid_for(&self, presented: &Presented<'_>) -> bool {
         self.ip == ScopedIp::of(presented.peer)
             && self.version == presented.version
-            && is_fresh(self.issued, presented.now, VALIDATION_LIFETIME)
+            && is_fresh(self.issued, presented.now, presented.lifetimes.validation)
     }
 }
 

@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::mem;
+use std::time::Duration;
 
-use super::validation_token::{
-    CLOCK_SKEW, Nonce, SystemSeconds, VALIDATION_LIFETIME, ValidationToken,
-};
+use super::validation_token::{CLOCK_SKEW, Nonce, SystemSeconds, ValidationToken};
+use crate::config::VALIDATION_LIFETIME;
 
 /// A record of used tokens that never accepts a used one as new (RFC 9000 §8.1.4, limit K23).
 ///
@@ -30,6 +30,8 @@ pub struct TokenFilter {
     issued_after: Option<SystemSeconds>,
     /// Number of uses that fit into each filter.
     capacity: usize,
+    /// The time for which a token is valid.
+    lifetime: Duration,
 }
 
 impl TokenFilter {
@@ -49,7 +51,13 @@ impl TokenFilter {
             started_at: now,
             issued_after: None,
             capacity: capacity.max(1),
+            lifetime: VALIDATION_LIFETIME,
         }
+    }
+
+    /// Changes the time for which tokens are valid.
+    pub fn set_lifetime(&mut self, lifetime: Duration) {
+        self.lifetime = lifetime;
     }
 
     /// Records the use of a token. Returns true if it is the first one, and false if the token was or may
@@ -57,7 +65,7 @@ impl TokenFilter {
     pub fn use_once(&mut self, token: &ValidationToken, now: SystemSeconds) -> bool {
         // Tokens in the dropped filter were issued before this filter was begun, up to clock skew,
         // and have expired.
-        if now.saturating_since(self.started_at) > VALIDATION_LIFETIME + CLOCK_SKEW {
+        if now.saturating_since(self.started_at) > self.lifetime + CLOCK_SKEW {
             self.rotate(now);
         }
         if !self.is_unused(token) {

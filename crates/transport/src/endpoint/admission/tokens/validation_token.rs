@@ -6,9 +6,6 @@ use std::time::Duration;
 use courser_base::ScopedIp;
 use courser_wire::Version;
 
-/// Lifetime of a token from NEW_TOKEN (limit K23).
-pub const VALIDATION_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
-
 /// Maximum by which a token may appear to be issued in the future, because another server with the
 /// same key issued it. A token from further ahead indicates that a clock was set back, and could
 /// stay valid for years.

@@ -51,6 +51,10 @@ fn presented(token: &[u8]) -> Presented<'_> {
         destination: id(12),
         version: Version::V1,
         now: NOW,
+        lifetimes: Lifetimes {
+            retry: RETRY_LIFETIME,
+            validation: VALIDATION_LIFETIME,
+        },
     }
 }
 
