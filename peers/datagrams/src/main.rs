@@ -5,6 +5,7 @@
 
 mod measure;
 mod network;
+#[allow(unreachable_pub, reason = "the crate for quinn exports it")]
 mod program;
 mod report;
 mod scenarios;

@@ -8,6 +8,8 @@ use courser::{ClientConfig, Connection, Endpoint, RetryPolicy, ServerConfig};
 use peers_common::settings::SERVER_NAME;
 use peers_common::{Failure, tls};
 
+use crate::program::Counts;
+
 /// An endpoint, which is to live as long as its connections.
 pub(crate) type Endpoints = Endpoint;
 
@@ -38,4 +40,13 @@ pub(crate) async fn connect(
     let config = ClientConfig::with_rustls(Arc::new(tls));
     let connection = endpoint.connect_with(config, server, SERVER_NAME)?.await?;
     Ok((endpoint, connection))
+}
+
+pub(crate) fn counts(connection: &Connection) -> Counts {
+    let stats = connection.stats();
+    Counts {
+        datagrams: stats.datagrams.sent,
+        packets: stats.packets_sent,
+        packets_lost: stats.packets_lost,
+    }
 }

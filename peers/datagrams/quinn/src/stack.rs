@@ -12,6 +12,8 @@ use peers_common::{Failure, sockets, tls};
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{ClientConfig, Endpoint, EndpointConfig, ServerConfig, TokioRuntime};
 
+use crate::program::Counts;
+
 pub use quinn::{SendDatagramError, VarInt};
 
 /// A connection, which sends datagrams with options.
@@ -87,6 +89,15 @@ pub(crate) async fn connect(
     endpoint.set_default_client_config(config);
     let connection = endpoint.connect(server, SERVER_NAME)?.await?;
     Ok((endpoint, Connection(connection)))
+}
+
+pub(crate) fn counts(connection: &Connection) -> Counts {
+    let stats = connection.stats();
+    Counts {
+        datagrams: stats.frame_tx.datagram,
+        packets: stats.path.sent_packets,
+        packets_lost: stats.path.lost_packets,
+    }
 }
 
 /// Binds a socket with the buffers that courser gives its own.

@@ -22,6 +22,29 @@ pub(crate) struct Client {
     pub(crate) last_size: usize,
     /// CPU time of the load in seconds.
     pub(crate) cpu: f64,
+    /// What the library counted in the load.
+    pub(crate) counts: Counts,
+}
+
+/// Counts of the library.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Counts {
+    /// DATAGRAM frames that left.
+    pub(crate) datagrams: u64,
+    /// Packets of all kinds that left, and those of them that were declared lost.
+    pub(crate) packets: u64,
+    pub(crate) packets_lost: u64,
+}
+
+impl Counts {
+    /// Returns the counts after `earlier`.
+    pub(crate) fn since(self, earlier: Self) -> Self {
+        Self {
+            datagrams: self.datagrams - earlier.datagrams,
+            packets: self.packets - earlier.packets,
+            packets_lost: self.packets_lost - earlier.packets_lost,
+        }
+    }
 }
 
 /// The result of a server, which receives.
@@ -42,6 +65,8 @@ pub(crate) struct Server {
     pub(crate) bulk: u64,
     /// CPU time from the first packet of the load to the last, in seconds.
     pub(crate) cpu: f64,
+    /// What the library counted.
+    pub(crate) counts: Counts,
 }
 
 /// Percentiles in milliseconds.

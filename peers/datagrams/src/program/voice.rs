@@ -16,6 +16,7 @@ use tokio::time::{interval, sleep};
 
 use super::results::{Began, Client, Delays, Server};
 use super::{Options, now_us};
+use crate::stack;
 
 /// Sends the frames of all speakers, and the stream as long.
 pub(super) async fn speak(connection: &Connection, options: &Options) -> Result<Client, Failure> {
@@ -25,7 +26,7 @@ pub(super) async fn speak(connection: &Connection, options: &Options) -> Result<
         .then(|| tokio::spawn(write(connection.clone())));
     sleep(BEFORE).await;
     peers_common::print(&Began { began_us: now_us() })?;
-    let before = CpuTime::of_self()?;
+    let (before, counted) = (CpuTime::of_self()?, stack::counts(connection));
     let frames = (options.seconds / FRAME.as_secs_f64()) as u32;
     let mut speakers = JoinSet::new();
     for speaker in 0..SPEAKERS {
@@ -35,6 +36,7 @@ pub(super) async fn speak(connection: &Connection, options: &Options) -> Result<
         result??;
     }
     let cpu = CpuTime::of_self()?.since(before).total();
+    let counts = stack::counts(connection).since(counted);
     if let Some(bulk) = bulk {
         bulk.abort();
     }
@@ -43,6 +45,7 @@ pub(super) async fn speak(connection: &Connection, options: &Options) -> Result<
         sent: u64::from(frames) * SPEAKERS as u64,
         last_size: connection.max_datagram_size().unwrap_or(0),
         cpu,
+        counts,
         ..Client::default()
     })
 }
@@ -103,6 +106,7 @@ pub(super) async fn listen(connection: Connection) -> Server {
     result.delay = Delays::of(delays);
     let jitter: f64 = speakers.iter().map(|flow| flow.jitter_us).sum();
     result.jitter_ms = jitter / speakers.len() as f64 / 1e3;
+    result.counts = stack::counts(&connection);
     result
 }
 

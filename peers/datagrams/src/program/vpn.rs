@@ -12,6 +12,7 @@ use super::packets::{number_of, numbered};
 use super::results::{Began, Client, Server};
 use super::tunnel::{self, Device, INNER_MTU};
 use super::{Options, now_us};
+use crate::stack;
 
 /// Sends a packet each 10 ms while the path is measured, and then the load.
 pub(super) async fn near(connection: &Connection, options: &Options) -> Result<Client, Failure> {
@@ -25,10 +26,11 @@ pub(super) async fn near(connection: &Connection, options: &Options) -> Result<C
     }
     sleep(10 * TICK).await;
     peers_common::print(&Began { began_us: now_us() })?;
-    let before = CpuTime::of_self()?;
+    let (before, counted) = (CpuTime::of_self()?, stack::counts(connection));
     let sent = load(&host, options).await?;
     sleep(REST).await;
     let cpu = CpuTime::of_self()?.since(before).total();
+    let counts = stack::counts(connection).since(counted);
     let last_size = connection.max_datagram_size().unwrap_or(0);
     // The tunnel ends when its host has gone.
     drop(host);
@@ -39,6 +41,7 @@ pub(super) async fn near(connection: &Connection, options: &Options) -> Result<C
         sizes: sizes.all(),
         last_size,
         cpu,
+        counts,
     })
 }
 
@@ -68,7 +71,7 @@ async fn load(host: &Device, options: &Options) -> Result<u64, Failure> {
 /// Counts packets until the connection is over.
 pub(super) async fn far(connection: Connection) -> Server {
     let (mut host, device) = Device::pair();
-    tokio::spawn(tunnel::run(connection, device));
+    tokio::spawn(tunnel::run(connection.clone(), device));
     let mut result = Server::default();
     let mut before = CpuTime::default();
     while let Some(packet) = host.packets.recv().await {
@@ -88,6 +91,7 @@ pub(super) async fn far(connection: Connection) -> Server {
     }
     let after = CpuTime::of_self().unwrap_or_default();
     result.cpu = after.since(before).total();
+    result.counts = stack::counts(&connection);
     result
 }
 
