@@ -197,6 +197,12 @@ impl Datagrams {
         self.outgoing.bytes()
     }
 
+    /// Returns an upper bound on the bytes of the frames of all datagrams that wait to be sent.
+    #[inline]
+    pub(crate) fn frame_bytes(&self) -> u64 {
+        (self.outgoing.bytes() + self.outgoing.len() * LARGEST_HEADER) as u64
+    }
+
     /// Returns true if a datagram of `len` bytes is accepted without dropping an older one.
     /// Otherwise [`DatagramEvent::Room`] reports when there is more room.
     pub fn has_room(&mut self, len: usize) -> bool {
@@ -468,6 +474,9 @@ fn largest_in_frame(limit: u64) -> Option<usize> {
 /// Bytes by which datagrams may be ahead of waiting stream data: as much as a stream sends before
 /// the next one takes its turn.
 const HEAD_START: usize = 16 << 10;
+
+/// Bytes of the type and the largest length of a frame.
+const LARGEST_HEADER: usize = 1 + 4;
 
 /// Accepts every datagram that fits into a packet (RFC 9221 §3).
 const MAX_FRAME_SIZE: usize = 65_535;

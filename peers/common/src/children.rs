@@ -1,4 +1,4 @@
-//! CPU time of child processes.
+//! CPU time of child processes, and of this one.
 
 use nix::sys::resource::{UsageWho, getrusage};
 
@@ -15,7 +15,19 @@ impl CpuTime {
     /// # Errors
     /// When the kernel does not report usage.
     pub fn of_children() -> Result<Self, Failure> {
-        let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+        Self::of(UsageWho::RUSAGE_CHILDREN)
+    }
+
+    /// Returns the CPU time of this process so far.
+    ///
+    /// # Errors
+    /// When the kernel does not report usage.
+    pub fn of_self() -> Result<Self, Failure> {
+        Self::of(UsageWho::RUSAGE_SELF)
+    }
+
+    fn of(who: UsageWho) -> Result<Self, Failure> {
+        let usage = getrusage(who)?;
         let seconds = |time: nix::sys::time::TimeVal| {
             // Microseconds of any run fit into the 53 bits of a double.
             time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6

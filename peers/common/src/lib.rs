@@ -20,6 +20,7 @@ pub mod interop;
 pub mod interop_tls;
 pub mod key_log;
 pub mod latency;
+pub mod namespace;
 pub mod operations;
 pub mod process;
 pub mod settings;

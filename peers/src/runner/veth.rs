@@ -1,17 +1,9 @@
-//! Two network namespaces with a veth pair between them.
-//!
-//! The namespaces have no name: they live as long as this value holds their files, or a program
-//! runs in them, and the kernel removes the pair with them. So nothing is left behind, however the
-//! runner ends.
+//! Two network namespaces with a veth pair between them, which the kernel removes with them.
 
-use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::os::fd::AsRawFd;
-use std::process::Command;
-use std::thread;
 
-use nix::sched::{CloneFlags, setns, unshare};
 use peers::Failure;
+use peers::namespace::{Namespace, run};
 
 /// An end of the pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +32,8 @@ impl End {
 /// The pair and its namespaces.
 #[derive(Debug)]
 pub(crate) struct Veth {
-    server: File,
-    client: File,
+    server: Namespace,
+    client: Namespace,
 }
 
 impl Veth {
@@ -54,11 +46,7 @@ impl Veth {
             server: namespace()?,
             client: namespace()?,
         };
-        let other = format!(
-            "/proc/{}/fd/{}",
-            std::process::id(),
-            veth.client.as_raw_fd()
-        );
+        let other = veth.client.path();
         let (server, client) = (End::Server.interface(), End::Client.interface());
         veth.inside(End::Server, || {
             ip(&format!(
@@ -84,52 +72,28 @@ impl Veth {
     /// Runs `start` in the namespace of an end and comes back; a process started meanwhile stays
     /// there.
     pub(crate) fn inside<T>(&self, end: End, start: impl FnOnce() -> T) -> Result<T, Failure> {
-        let own = File::open(OWN)?;
-        let there = match end {
-            End::Server => &self.server,
-            End::Client => &self.client,
-        };
-        setns(there, CloneFlags::CLONE_NEWNET)?;
-        let result = start();
-        setns(&own, CloneFlags::CLONE_NEWNET)
-            .map_err(|error| format!("cannot leave a network namespace: {error}"))?;
-        Ok(result)
+        match end {
+            End::Server => self.server.inside(start),
+            End::Client => self.client.inside(start),
+        }
     }
 }
 
-/// Makes a namespace on a thread that ends with it, so that this one stays where it is.
-fn namespace() -> Result<File, Failure> {
-    let made = thread::spawn(|| {
-        unshare(CloneFlags::CLONE_NEWNET)
-            .map_err(|error| format!("--veth needs root to make network namespaces: {error}"))?;
-        File::open(OWN).map_err(|error| format!("{OWN}: {error}"))
-    });
-    let file = made
-        .join()
-        .map_err(|_| "the thread of a namespace failed")?;
-    Ok(file?)
+fn namespace() -> Result<Namespace, Failure> {
+    Namespace::new().map_err(|error| format!("--veth needs namespaces: {error}").into())
 }
 
 /// Runs `ip` of iproute2.
 fn ip(arguments: &str) -> Result<(), Failure> {
-    let output = Command::new("ip")
-        .args(arguments.split(' '))
-        .output()
-        .map_err(|error| format!("--veth needs the program ip of iproute2: {error}"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(format!("ip {arguments}: {}", said.trim()).into())
+    run("ip", arguments).map_err(|error| format!("--veth needs a pair: {error}").into())
 }
-
-/// The namespace of the thread that opens it.
-const OWN: &str = "/proc/thread-self/ns/net";
 
 #[cfg(test)]
 mod tests {
     use std::fs;
     use std::net::UdpSocket;
+
+    use peers::namespace::OWN;
 
     use super::*;
 

@@ -67,6 +67,38 @@ async fn the_first_of_many_writes_leave_before_the_last_task_has_run() {
     .await;
 }
 
+/// A tunnel or a game waits for several things at once, so that a future that is not ready does not mean that its task
+/// waits.
+#[tokio::test]
+async fn writes_between_looks_at_a_reader_share_calls() {
+    within(60, async {
+        let pair = pair_with(TransportConfig::default(), |config| config);
+        let (client, _server) = pair.connect().await;
+        client.ping().await.expect("open");
+        let (sender, mut packets) = tokio::sync::mpsc::channel(50);
+        for _ in 0..50 {
+            sender.try_send(()).expect("room");
+        }
+        drop(sender);
+        let before = pair.client.socket_counters().send_calls;
+        loop {
+            tokio::select! {
+                biased;
+                _ = client.read_datagram() => panic!("the server sends none"),
+                packet = packets.recv() => match packet {
+                    Some(()) => client.send_datagram(vec![7; 20].into()).expect("open"),
+                    None => break,
+                },
+            }
+        }
+        client.ping().await.expect("open");
+        let calls = pair.client.socket_counters().send_calls - before;
+        assert!(calls < 10, "{calls} calls");
+        pair.finish().await;
+    })
+    .await;
+}
+
 /// A congestion controller that never refuses anything.
 #[derive(Clone, Debug)]
 struct Unlimited;

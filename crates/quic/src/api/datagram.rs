@@ -323,9 +323,18 @@ impl ConnectionRef {
         if has_room(locked) {
             return true;
         }
-        if locked.outbox.timing.may_hold_back() {
-            locked.send_now();
+        // A sender that is faster than its path asks for each datagram. The window and the pacer permit more only
+        // after a turn of the driver.
+        let turn = locked.driver.turn();
+        let is_full = locked.entry(self.handle).full_in_turn == turn;
+        if !locked.outbox.timing.may_hold_back() || is_full {
+            return false;
         }
-        has_room(locked)
+        locked.send_now();
+        let made = has_room(locked);
+        if !made {
+            locked.entry(self.handle).full_in_turn = turn;
+        }
+        made
     }
 }

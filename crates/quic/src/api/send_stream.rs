@@ -214,7 +214,7 @@ impl SendStream {
 
     /// Sends written data at once, as far as flow and congestion control allow.
     pub fn flush(&mut self) {
-        self.connection.lock().about_to_wait();
+        self.connection.lock().send_pending();
     }
 
     /// Ends the stream: the peer reads the end behind all written data.
@@ -580,7 +580,7 @@ impl SendHalf {
                 Ok(done) => return Poll::Ready(Ok(done)),
                 Err(transport::WriteError::Blocked) => {
                     // Sending the waiting data may make room.
-                    if !state.about_to_wait() {
+                    if !state.send_pending() {
                         self.has_waited = true;
                         state.wait_to_write(handle, id, waker.take());
                         return Poll::Pending;

@@ -17,6 +17,9 @@ pub(crate) struct DriverState {
     /// Clients that the application may still accept before the driver's next turn.
     pub(crate) accepts_left: usize,
     pub(crate) run: WriteRun,
+    turn: u32,
+    /// A task has sent since the driver's last turn, because it was about to wait.
+    has_task_sent: bool,
 }
 
 /// A call for the driver to run.
@@ -45,6 +48,8 @@ impl DriverState {
     /// `waker` is taken if there is none from an earlier run, or one of another task.
     pub(crate) fn on_running(&mut self, waker: &mut Option<ForeignWaker>) {
         self.call = Call::None;
+        self.turn = self.turn.wrapping_add(1);
+        self.has_task_sent = false;
         let is_known = match (&self.waker, &waker) {
             (Some(known), Some(waker)) => known.as_waker().will_wake(waker.as_waker()),
             (known, None) => known.is_some(),
@@ -53,6 +58,17 @@ impl DriverState {
         if !is_known {
             std::mem::swap(&mut self.waker, waker);
         }
+    }
+
+    /// Returns the number of the driver's latest turn, from 1. Without another turn nothing has arrived and no timer
+    /// has expired.
+    pub(crate) fn turn(&self) -> u32 {
+        self.turn.max(1)
+    }
+
+    /// Returns true once between two turns: a task that is about to wait may send.
+    pub(crate) fn take_send(&mut self) -> bool {
+        !std::mem::replace(&mut self.has_task_sent, true)
     }
 
     /// Returns the driver's waker if the driver has to run and was not woken yet.

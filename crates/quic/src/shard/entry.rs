@@ -23,6 +23,8 @@ pub(crate) struct ConnectionEntry {
     pub(crate) unsent: usize,
     /// Writes and changes since the driver sent, or their task waited.
     pub(crate) uses: u32,
+    /// The turn of the driver in which sending made no room for a datagram; 0 for none.
+    pub(crate) full_in_turn: u32,
     /// The reason why the server cannot be reached, if there is a report.
     pub(crate) unreachable: Option<Unreachable>,
     /// The path is silent. The handles read it without the lock.
@@ -40,6 +42,7 @@ impl ConnectionEntry {
             is_over: false,
             unsent: 0,
             uses: 0,
+            full_in_turn: 0,
             unreachable: None,
             silence: Arc::default(),
             wakers: ConnectionWakers::default(),

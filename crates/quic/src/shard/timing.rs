@@ -1,7 +1,8 @@
 //! The decision when bytes are sent.
 //!
 //! Small writes are held back until their task waits for something, so that a request and its end
-//! share a packet. A write that fills half a batch is sent by its caller. While the driver lets
+//! share a packet. A task may send so once before the driver's next turn: many a task looks at several futures, and writes
+//! again. A write that fills half a batch is sent by its caller. While the driver lets
 //! the tasks run that it has woken, writes wait for it, so that they share packets with its
 //! acknowledgements, except for large numbers of them (`docs/design/0002`, `docs/design/0016`).
 

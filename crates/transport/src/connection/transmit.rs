@@ -125,16 +125,10 @@ impl Connection {
 
     /// Returns the 1-RTT packets that may leave now.
     fn batch_permit(&mut self, now: Time) -> Option<BatchPermit> {
-        // The end of a message may be sent although the window or the pacer does not permit a whole
-        // datagram yet.
-        let has_more = self.has_control_frames() || self.parts.datagrams.has_frames_to_send();
-        let mtu = u64::from(self.packets.recovery.path().mtu());
-        let may_be_short = !has_more && !self.packets.pads;
-        let left = may_be_short.then(|| self.parts.streams.pending_bytes_up_to(mtu));
         let demand = Demand {
             budget: self.parts.paths.active().budget(),
             is_ack_due: self.parts.acknowledger.is_due(SpaceId::Application),
-            little: left.flatten().map(|left| left + BESIDE_STREAMS),
+            little: self.little_to_send(),
         };
         let permit = self
             .packets
@@ -173,6 +167,18 @@ impl Connection {
                 BatchPermit::unlimited(Content::AckOnly)
             }
         })
+    }
+
+    /// Returns the bytes of a packet with all that waits, if they are few. The end of a message and small datagrams
+    /// may be sent although the window or the pacer does not permit a full packet yet.
+    fn little_to_send(&mut self) -> Option<u64> {
+        if self.has_control_frames() || self.packets.pads {
+            return None;
+        }
+        let mtu = u64::from(self.packets.recovery.path().mtu());
+        let left = mtu.checked_sub(self.parts.datagrams.frame_bytes())?;
+        let of_streams = self.parts.streams.pending_bytes_up_to(left)?;
+        Some(mtu - left + of_streams + BESIDE_DATA)
     }
 
     /// Updates keys in time, and closes the connection when they have reached their limit (RFC 9001
@@ -475,8 +481,8 @@ fn handshake_limit(path: &Path, mtu: u16) -> Option<usize> {
 /// detected without a probe timeout (RFC 9002 §6.1.1).
 const DATAGRAMS_FOR_TRIAL: u64 = 8;
 
-/// Bytes for header, tag and a usual ACK beside stream data.
-const BESIDE_STREAMS: u64 = 128;
+/// Bytes for header, tag and a usual ACK beside data.
+const BESIDE_DATA: u64 = 128;
 
 /// The largest handshake datagram on any path, because the Length field of a long header has two
 /// bytes.

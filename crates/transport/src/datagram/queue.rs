@@ -66,6 +66,11 @@ impl<T: Sizeable> Queue<T> {
     }
 
     #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.items.is_empty()
     }

@@ -1,18 +1,13 @@
 //! Three network namespaces in a row: sender, relay and receiver.
-//!
-//! The namespaces have no name: they live as long as this value holds their files, or a program runs
-//! in them. So nothing is left behind, however the program ends.
 
-use std::fs::{self, File};
+use std::fs;
 use std::net::Ipv4Addr;
-use std::os::fd::AsRawFd;
 use std::process::Command;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
-use nix::sched::{CloneFlags, setns, unshare};
 use peers::Failure;
+use peers::namespace::{Namespace, run};
 
 use crate::flows::Flows;
 use crate::relay::Relay;
@@ -25,10 +20,6 @@ pub(crate) struct Link {
     /// Bytes of the queue.
     pub(crate) queue: u64,
 }
-
-/// A namespace, which any thread may enter.
-#[derive(Clone, Debug)]
-pub(crate) struct Namespace(Arc<File>);
 
 /// The namespaces with a running relay.
 #[derive(Debug)]
@@ -59,41 +50,6 @@ pub(crate) fn missing() -> Option<String> {
     let known = fs::read_to_string(file).unwrap_or_default();
     let has_cubic = known.split_whitespace().any(|name| name == "cubic");
     (!has_cubic).then(|| format!("the kernel has no TCP CUBIC ({file})"))
-}
-
-impl Namespace {
-    /// Makes a namespace on a thread that ends with it, so that this one stays where it is.
-    fn new() -> Result<Self, Failure> {
-        let made = thread::spawn(|| {
-            unshare(CloneFlags::CLONE_NEWNET)
-                .map_err(|error| format!("network namespaces need root: {error}"))?;
-            File::open(OWN).map_err(|error| format!("{OWN}: {error}"))
-        });
-        let file = made
-            .join()
-            .map_err(|_| "the thread of a namespace failed")?;
-        Ok(Self(Arc::new(file?)))
-    }
-
-    /// Moves the calling thread into this namespace, for good.
-    pub(crate) fn enter(&self) -> Result<(), Failure> {
-        Ok(setns(&*self.0, CloneFlags::CLONE_NEWNET)?)
-    }
-
-    /// Runs `work` in this namespace and comes back; a process started meanwhile stays there.
-    pub(crate) fn inside<T>(&self, work: impl FnOnce() -> T) -> Result<T, Failure> {
-        let own = File::open(OWN)?;
-        self.enter()?;
-        let result = work();
-        setns(&own, CloneFlags::CLONE_NEWNET)
-            .map_err(|error| format!("cannot leave a network namespace: {error}"))?;
-        Ok(result)
-    }
-
-    /// Returns the path by which `ip` finds it.
-    fn path(&self) -> String {
-        format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
-    }
 }
 
 impl Network {
@@ -164,18 +120,3 @@ fn up(interface: &str) -> Result<(), Failure> {
         &format!("link set {interface} mtu 1500 gso_max_segs 1 up"),
     )
 }
-
-fn run(program: &str, arguments: &str) -> Result<(), Failure> {
-    let output = Command::new(program)
-        .args(arguments.split(' '))
-        .output()
-        .map_err(|error| format!("{program}: {error}"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(format!("{program} {arguments}: {}", said.trim()).into())
-}
-
-/// The namespace of the thread that opens it.
-const OWN: &str = "/proc/thread-self/ns/net";

@@ -9,9 +9,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use peers::Failure;
+use peers::namespace::Namespace;
 use socket2::{Domain, Socket, Type};
 
-use crate::network::{Namespace, RECEIVER};
+use crate::network::RECEIVER;
 
 /// Reads and discards what arrives at this port of the receiver.
 pub(crate) fn discard(receiver: &Namespace, port: u16) -> Result<(), Failure> {

@@ -49,9 +49,23 @@ impl ShardState {
         }
     }
 
-    /// Sends what the calling task wrote, because the task is about to wait or to do something else. Returns true
-    /// if there was something to send.
-    pub(crate) fn about_to_wait(&mut self) -> bool {
+    /// Sends what the calling task wrote, because the task is about to wait or to do something else.
+    ///
+    /// Only the first time since the driver's last turn: the task may not wait at all, because it polls this future
+    /// beside others that are ready, and then writes more. What is written after that leaves in the driver's turn.
+    pub(crate) fn about_to_wait(&mut self) {
+        if !self.outbox.timing.is_pending() {
+            return;
+        }
+        if self.driver.take_send() {
+            self.send_now();
+        } else {
+            self.driver.call();
+        }
+    }
+
+    /// Sends what was written, if the timing permits it. Returns true if there was something to send.
+    pub(crate) fn send_pending(&mut self) -> bool {
         let is_pending = self.outbox.timing.is_pending();
         if is_pending {
             self.send_now();
@@ -64,7 +78,7 @@ impl ShardState {
         let now = self.clock.now();
         let result = change(self, now);
         self.outbox.timing.on_used();
-        self.about_to_wait();
+        self.send_pending();
         result
     }
 

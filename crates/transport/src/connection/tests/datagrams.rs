@@ -273,6 +273,22 @@ fn congestion_control_and_pacing_delay_datagrams() {
     assert!(pair.client.connection().datagrams().has_frames_to_send());
 }
 
+/// A datagram of 200 bytes needs no room for a packet of 1200. A call on a path with losses has a window of two packets.
+#[test]
+fn small_datagrams_leave_until_the_window_is_used() {
+    let smallest = |config: &mut TransportConfig| config.initial_window = Some(2400);
+    let mut pair = connected(with(smallest, |_| {}));
+    pair.link.filter = Some(Box::new(|_, datagram| datagram.to.port() == 4433));
+    for _ in 0..40 {
+        send(&mut pair, 200, SendOptions::default());
+        pair.run_for(Duration::from_millis(1));
+    }
+    let path = pair.client.connection().stats().path;
+    let left = path.congestion_window.checked_sub(path.bytes_in_flight);
+    // A packet, and what it might have needed for an acknowledgement.
+    assert!(left.is_some_and(|left| left < 400), "{path:?}");
+}
+
 #[test]
 fn expired_datagrams_are_reported_on_time_while_the_window_is_closed() {
     let mut pair = Pair::connected();
