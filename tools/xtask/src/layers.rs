@@ -10,7 +10,7 @@ const LAYERS: &[(u8, &[&str])] = &[
             "recovery", "crypto", "tls", "qpack", "qlog", "plot", "suffix",
         ],
     ),
-    (3, &["transport", "http3", "webtransport"]),
+    (3, &["transport", "http3", "masque", "webtransport"]),
     (SYSTEM_CALLS, &["files", "udp"]),
     (QUIC, &["quic"]),
     (6, &["http3-tokio", "observe", "webtransport-tokio"]),
@@ -52,6 +52,7 @@ const LAYERS: &[(u8, &[&str])] = &[
 const WITHIN_A_LAYER: &[(&str, &str)] = &[
     ("telemetry", "wire"),
     ("tls", "crypto"),
+    ("masque", "http3"),
     ("webtransport", "http3"),
     ("webtransport-tokio", "http3-tokio"),
     ("grpc", "client"),
