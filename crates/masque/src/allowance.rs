@@ -4,7 +4,7 @@ use courser_base::Time;
 
 use crate::limits::Limits;
 
-/// Bounds the bytes to a target until its first answer (limit K313), so that a proxy is no source of floods to hosts
+/// Bounds the bytes to a target until its first answer (limit K623), so that a proxy is no source of floods to hosts
 /// that did not ask for them.
 ///
 /// ```
@@ -89,7 +89,7 @@ mod tests {
 
     use super::*;
 
-    /// MQ-udp-030, attack A272.
+    /// MQ-udp-030, attack A352.
     #[test]
     fn bytes_to_a_target_that_never_answers_are_bounded() {
         let mut allowance = Allowance::new(&Limits::default(), Time::ZERO);

@@ -118,7 +118,7 @@ impl Contexts {
     }
 }
 
-/// Most open contexts of a tunnel beside 0: an extension needs one or two.
+/// Most open contexts of a tunnel beside 0 (limit K625): an extension needs one or two.
 const MAX_CONTEXTS: usize = 16;
 
 #[cfg(test)]

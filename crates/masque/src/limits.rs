@@ -16,25 +16,25 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Tunnels of one client at a time (limit K311). Default 256.
+    /// Tunnels of one client at a time (limit K621). Default 256.
     pub tunnels_per_client: usize,
-    /// Tunnels of all clients at a time (limit K311). Each has a socket, and the proxy uses at most nine tenths of
+    /// Tunnels of all clients at a time (limit K621). Each has a socket, and the proxy uses at most nine tenths of
     /// the file descriptors of the process. Default 65 536.
     pub tunnels: usize,
-    /// Time without a packet in either direction after which a tunnel ends (limit K311). RFC 9298 §3.1 asks for at
+    /// Time without a packet in either direction after which a tunnel ends (limit K621). RFC 9298 §3.1 asks for at
     /// least two minutes (RFC 4787 §4.3). Default 120 s.
     pub idle: Duration,
-    /// Datagrams and their bytes that are kept while a name is resolved (limit K312). Default 8 and 12 KiB.
+    /// Datagrams and their bytes that are kept while a name is resolved (limit K622). Default 8 and 12 KiB.
     pub early_datagrams: usize,
     /// See [`early_datagrams`](Self::early_datagrams).
     pub early_bytes: usize,
-    /// Bytes to a target that has never answered (limit K313). Default 64 KiB.
+    /// Bytes to a target that has never answered (limit K623). Default 64 KiB.
     pub unanswered_bytes: u64,
-    /// Bytes per second beyond that (limit K313). Default 1024.
+    /// Bytes per second beyond that (limit K623). Default 1024.
     pub unanswered_rate: u64,
-    /// Time to resolve a name (limit K314). Default 5 s.
+    /// Time to resolve a name (limit K624). Default 5 s.
     pub resolution: Duration,
-    /// Addresses of a name that are judged (limit K314). Default 16.
+    /// Addresses of a name that are judged (limit K624). Default 16.
     pub answers: usize,
 }
 
@@ -54,21 +54,21 @@ impl Default for Limits {
     }
 }
 
-/// Tunnels of a client (limit K311).
+/// Tunnels of a client (limit K621).
 const TUNNELS_PER_CLIENT: usize = 256;
-/// Tunnels of a proxy (limit K311).
+/// Tunnels of a proxy (limit K621).
 const TUNNELS: usize = 65_536;
-/// Seconds without a packet (limit K311).
+/// Seconds without a packet (limit K621).
 const IDLE_SECONDS: u64 = 120;
-/// Datagrams that wait for the address of their target (limit K312).
+/// Datagrams that wait for the address of their target (limit K622).
 const EARLY_DATAGRAMS: usize = 8;
-/// Bytes of these datagrams (limit K312).
+/// Bytes of these datagrams (limit K622).
 const EARLY_BYTES: usize = 12 * 1024;
-/// Bytes to a target that has never answered (limit K313).
+/// Bytes to a target that has never answered (limit K623).
 const UNANSWERED_BYTES: u64 = 64 * 1024;
-/// Bytes per second to a target that has never answered (limit K313).
+/// Bytes per second to a target that has never answered (limit K623).
 const UNANSWERED_RATE: u64 = 1024;
-/// Seconds to resolve a name (limit K314).
+/// Seconds to resolve a name (limit K624).
 const RESOLUTION_SECONDS: u64 = 5;
-/// Addresses of a name that are judged (limit K314).
+/// Addresses of a name that are judged (limit K624).
 const ANSWERS: usize = 16;

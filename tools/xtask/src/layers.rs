@@ -14,7 +14,7 @@ const LAYERS: &[(u8, &[&str])] = &[
     (SYSTEM_CALLS, &["files", "udp"]),
     (QUIC, &["quic"]),
     (6, &["http3-tokio", "observe", "webtransport-tokio"]),
-    (7, &["client", "grpc", "server"]),
+    (7, &["client", "grpc", "masque-tokio", "server"]),
     (8, &["courser"]),
     (
         9,
@@ -57,6 +57,7 @@ const WITHIN_A_LAYER: &[(&str, &str)] = &[
     ("webtransport-tokio", "http3-tokio"),
     ("grpc", "client"),
     ("grpc", "server"),
+    ("masque-tokio", "server"),
     ("diagnose", "measure"),
     ("emulator", "measure"),
     ("interop", "emulator"),

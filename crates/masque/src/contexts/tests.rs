@@ -22,7 +22,7 @@ fn each_end_has_its_own_ids() {
     assert!(!client.on_datagram(5));
 }
 
-/// MQ-udp-017, attack A274.
+/// MQ-udp-017, attack A354.
 #[test]
 fn floods_of_unknown_contexts_are_counted_only() {
     let mut contexts = Contexts::new(Side::Server);

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// MQ-udp-018, MQ-udp-019, MQ-udp-020, attack A274.
+/// MQ-udp-018, MQ-udp-019, MQ-udp-020, attack A354.
 #[test]
 fn lengths_of_payloads_have_their_limits() {
     assert_eq!(decode(Bytes::new()), Err(Malformed::NoContext));

@@ -7,7 +7,7 @@ fn judge(policy: &Policy, text: &str) -> Result<SocketAddr, Prohibited> {
     policy.judge(text.parse().expect(text))
 }
 
-/// Attack A270, MQ-udp-028.
+/// Attack A350, MQ-udp-028.
 #[test]
 fn addresses_outside_of_the_public_internet_are_refused() {
     let policy = Policy::default();
@@ -28,7 +28,7 @@ fn addresses_outside_of_the_public_internet_are_refused() {
     );
 }
 
-/// Attack A270: decimal, octal and hexadecimal hosts are no targets, so that no resolver sees them.
+/// Attack A350: decimal, octal and hexadecimal hosts are no targets, so that no resolver sees them.
 #[test]
 fn hosts_in_other_forms_never_become_loopback_addresses() {
     for host in [
@@ -47,7 +47,7 @@ fn hosts_in_other_forms_never_become_loopback_addresses() {
     assert!(Policy::default().judge(target.address().unwrap()).is_err());
 }
 
-/// Attack A270, MQ-udp-007: a name with a public and a private address.
+/// Attack A350, MQ-udp-007: a name with a public and a private address.
 #[test]
 fn names_are_judged_by_each_of_their_addresses() {
     let policy = Policy::default();
@@ -65,7 +65,7 @@ fn names_are_judged_by_each_of_their_addresses() {
     let error = policy.judge_all(private, 16).unwrap_err();
     assert_eq!(error.to_string(), "10.0.0.1 is a private address");
     assert_eq!(policy.judge_all([], 16), Err(Prohibited::NoAddress));
-    // Limit K314.
+    // Limit K624.
     let mut many = vec!["10.0.0.1:443".parse().unwrap(); 16];
     many.push("8.8.8.8:443".parse().unwrap());
     assert!(policy.judge_all(many, 16).is_err());

@@ -97,7 +97,7 @@ fn other_requests_get_the_answer_that_explains_them() {
     assert_eq!(status(&malformed, Some(UPGRADE_TOKEN)), 400);
 }
 
-/// Attack A280: content beside an upgrade would be read as the next request by one of two parsers.
+/// Attack A360: content beside an upgrade would be read as the next request by one of two parsers.
 #[test]
 fn requests_with_content_are_malformed() {
     for (name, value) in [

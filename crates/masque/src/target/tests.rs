@@ -22,7 +22,7 @@ fn hosts_are_addresses_or_names() {
     assert_eq!(Target::try_from(target.address().unwrap()).unwrap(), target);
 }
 
-/// MQ-udp-004, and the forms of IPv4 addresses of attack A270.
+/// MQ-udp-004, and the forms of IPv4 addresses of attack A350.
 #[test]
 fn malformed_hosts_and_ports_are_refused() {
     for text in [

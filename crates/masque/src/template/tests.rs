@@ -107,7 +107,7 @@ fn paths_whose_values_cannot_be_told_apart_are_refused() {
     }
 }
 
-/// Attack A280: one spelling of a path is served, and values are decoded once and judged as a whole.
+/// Attack A360: one spelling of a path is served, and values are decoded once and judged as a whole.
 #[test]
 fn percent_encoding_hides_neither_paths_nor_targets() {
     let template = Template::path(Template::WELL_KNOWN).unwrap();
