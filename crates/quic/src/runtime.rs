@@ -58,6 +58,7 @@ mod current;
 mod guard;
 mod interval;
 mod join;
+mod peer_socket;
 mod sleep;
 mod socket;
 mod system;
@@ -83,6 +84,8 @@ pub use self::traits::{Runtime, Task, Timer, UdpSocket, Work};
 pub use self::within::{Within, within};
 
 pub(crate) use self::current::Current;
+#[doc(hidden)]
+pub use self::peer_socket::PeerSocket;
 pub(crate) use self::sleep::Alarm;
 pub(crate) use self::socket::{Socket, Writability};
 

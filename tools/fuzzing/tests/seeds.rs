@@ -56,6 +56,11 @@ fn session_seeds_hold() {
 }
 
 #[test]
+fn masque_seeds_hold() {
+    run("masque");
+}
+
+#[test]
 fn endpoint_seeds_hold() {
     run("endpoint");
 }

@@ -90,6 +90,7 @@ const ALLOWED: &[Allowed] = &[
             "base",
             "http3",
             "link",
+            "masque",
             "qpack",
             "transport",
             "webtransport",
@@ -103,8 +104,13 @@ const ALLOWED: &[Allowed] = &[
     },
     Allowed {
         package: "http",
-        folders: &["http3", "webtransport"],
+        folders: &["http3", "masque", "webtransport"],
         reason: "the types of requests and responses",
+    },
+    Allowed {
+        package: "percent-encoding",
+        folders: &["masque"],
+        reason: "values of URI templates",
     },
     Allowed {
         package: "psl",
@@ -138,7 +144,7 @@ const ALLOWED: &[Allowed] = &[
     },
     Allowed {
         package: "thiserror",
-        folders: &["http3", "qpack", "webtransport"],
+        folders: &["http3", "masque", "qpack", "webtransport"],
         reason: "error types",
     },
     Allowed {

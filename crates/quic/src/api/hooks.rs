@@ -16,7 +16,7 @@ mod endpoint;
 mod locked_streams;
 mod streams;
 
-pub use courser_udp::parse_ip;
+pub use courser_udp::{is_transient, parse_ip};
 
 pub use self::connection::{ConnectionHooks, Opened};
 pub use self::endpoint::{EndpointHooks, inherit};
@@ -24,6 +24,7 @@ pub use self::locked_streams::LockedStreams;
 pub use self::streams::{RecvStreamHooks, SendStreamHooks};
 pub use crate::api::write::Write;
 pub use crate::config::{ClientConfigHooks, IdentityHooks};
+pub use crate::runtime::PeerSocket;
 pub use crate::shard::lock::Afterwards;
 pub use crate::shard::wakers::{Ticket, Waiters};
 

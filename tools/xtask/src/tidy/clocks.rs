@@ -107,6 +107,7 @@ fn check_source(file: &File) -> Problems {
 const RUNTIME_USERS: &[(&str, &[&str])] = &[
     ("quic", &["runtime"]),
     ("http3-tokio", &[]),
+    ("masque-tokio", &[]),
     ("webtransport-tokio", &[]),
     ("courser", &[]),
 ];

@@ -1,0 +1,269 @@
+//! Clients of UDP proxies.
+
+mod builder;
+mod tcp;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use courser_base::Side;
+use courser_http3_tokio as h3;
+use courser_masque::request::{self, Carrier, Refused};
+use courser_masque::{InvalidTarget, InvalidTemplate, ReportedError, Target, Template};
+use courser_quic::{ConnectionError, Endpoint, runtime};
+use http::{HeaderMap, Request, Response};
+
+pub use self::builder::UdpClientBuilder;
+use self::tcp::TcpProxy;
+use crate::socket::Socket;
+use crate::stream::Stream;
+use crate::tunnel::Tunnel;
+
+/// A client of a UDP proxy, which opens tunnels to targets. Clones share the connection to the proxy.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+/// use courser::masque::{Carrier, UdpClient};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result {
+/// # let Started { template, root, echo } = start().await?;
+/// // `UdpClient::connect(template)` trusts the certificates of the system; this proxy has one of its own.
+/// let client = UdpClient::builder(&template)?.roots([root]).connect().await?;
+/// let socket = client.open(&echo.to_string()).await?;
+/// assert_eq!(socket.carrier(), Carrier::Http3);
+/// socket.send(b"through the proxy")?;
+/// assert_eq!(socket.recv().await?, "through the proxy");
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct UdpClient {
+    template: Template,
+    headers: HeaderMap,
+    link: Link,
+}
+
+#[derive(Clone, Debug)]
+enum Link {
+    Http3 {
+        client: h3::Client,
+        /// Keeps the endpoint of the connection.
+        _endpoint: Option<Endpoint>,
+    },
+    Tcp(Arc<TcpProxy>),
+}
+
+/// The reason why a tunnel was not opened, or a proxy not reached.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The template of the proxy is invalid.
+    #[error("the template of the proxy is invalid: {0}")]
+    Template(#[from] InvalidTemplate),
+    /// The target is no host and port.
+    #[error("the target is invalid: {0}")]
+    Target(#[from] InvalidTarget),
+    /// The template makes no URI, or a field is invalid.
+    #[error("the request cannot be made: {0}")]
+    Request(#[from] http::Error),
+    /// The configuration of TLS cannot be used.
+    #[error("{0}")]
+    Config(String),
+    /// The name of the proxy is not resolved, or its address not reached.
+    #[error("cannot reach the proxy {proxy}: {reason}")]
+    Unreachable {
+        /// Host and port of the proxy.
+        proxy: String,
+        /// The reason of the last address.
+        reason: String,
+    },
+    /// The handshake with the proxy has failed.
+    #[error("the QUIC connection to the proxy has failed: {0}")]
+    Connection(#[from] ConnectionError),
+    /// The proxy has refused the tunnel, or does not speak CONNECT-UDP.
+    #[error("{0}")]
+    Refused(#[from] Refused),
+    /// The request over HTTP/3 has failed.
+    #[error("{0}")]
+    Http3(h3::Error),
+    /// The request over HTTP/2 or HTTP/1.1 has failed.
+    #[error("the request to the proxy has failed: {0}")]
+    Http(#[from] hyper::Error),
+}
+
+impl OpenError {
+    /// Returns the error that the proxy has reported in the field Proxy-Status, such as `dns_error`.
+    pub fn reported(&self) -> Option<&ReportedError> {
+        match self {
+            Self::Refused(Refused::Status { reported, .. }) => reported.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Returns the status with which the proxy has refused the tunnel.
+    pub const fn status(&self) -> Option<http::StatusCode> {
+        match self {
+            Self::Refused(Refused::Status { status, .. }) => Some(*status),
+            _ => None,
+        }
+    }
+}
+
+impl From<h3::Error> for OpenError {
+    fn from(error: h3::Error) -> Self {
+        match error {
+            h3::Error::Refused(response) => {
+                match request::check_response(Carrier::Http3, &response) {
+                    Err(refused) => Self::Refused(refused),
+                    Ok(()) => Self::Http3(h3::Error::Refused(response)),
+                }
+            }
+            error => Self::Http3(error),
+        }
+    }
+}
+
+impl UdpClient {
+    /// Connects to a proxy over HTTP/3, whose certificate the system trusts.
+    ///
+    /// # Errors
+    /// Returns an error if the template is invalid, or the proxy is not reached.
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready closes the connection.
+    pub async fn connect(template: &str) -> Result<Self, OpenError> {
+        Self::builder(template)?.connect().await
+    }
+
+    /// Begins a client with settings of its own. `template` is a URI template such as
+    /// `https://proxy.example/.well-known/masque/udp/{target_host}/{target_port}/`;
+    /// [`Template::of_proxy`] makes this one of a host.
+    ///
+    /// # Errors
+    /// Returns an error if the template is invalid.
+    pub fn builder(template: &str) -> Result<UdpClientBuilder, InvalidTemplate> {
+        Ok(UdpClientBuilder::new(Template::new(template)?))
+    }
+
+    /// Uses a connection of HTTP/3 that exists, whose settings have [`enable`](crate::enable)d datagrams.
+    pub fn over(client: h3::Client, template: Template) -> Self {
+        Self::new(
+            template,
+            HeaderMap::new(),
+            Link::Http3 {
+                client,
+                _endpoint: None,
+            },
+        )
+    }
+
+    const fn new(template: Template, headers: HeaderMap, link: Link) -> Self {
+        Self {
+            template,
+            headers,
+            link,
+        }
+    }
+
+    /// Opens a tunnel to a host and port, such as `example.org:443` or `[2001:db8::1]:443`. The proxy resolves names.
+    ///
+    /// Over HTTP/3, waits for up to a second until the path carries payloads of 1200 bytes, which QUIC inside of the
+    /// tunnel needs.
+    ///
+    /// # Errors
+    /// Returns an error if the target is invalid, the proxy refuses it, or the connection is lost.
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready cancels the request.
+    pub async fn open(&self, target: &str) -> Result<Socket, OpenError> {
+        self.open_target(target.parse()?).await
+    }
+
+    /// Opens a tunnel to a target, like [`open`](Self::open).
+    ///
+    /// # Errors
+    /// The errors of [`open`](Self::open).
+    ///
+    /// # Cancel safety
+    /// The same as for [`open`](Self::open).
+    pub async fn open_target(&self, target: Target) -> Result<Socket, OpenError> {
+        match &self.link {
+            Link::Http3 { client, .. } => {
+                let response = client
+                    .connect(self.request(&target, Carrier::Http3)?)
+                    .await?;
+                request::check_response(Carrier::Http3, &response)?;
+                let (stream, datagrams) = Stream::of_http3(response.into_body());
+                if let Some(datagrams) = &datagrams {
+                    datagrams.negotiated().await;
+                }
+                let tunnel = Tunnel::start(Side::Client, stream, datagrams);
+                let socket = Socket::new(tunnel, target, Carrier::Http3, Some(client.clone()));
+                wait_for_size(&socket, client).await;
+                Ok(socket)
+            }
+            Link::Tcp(proxy) => {
+                let carrier = proxy.carrier();
+                let stream = proxy.open(self.request(&target, carrier)?).await?;
+                let tunnel = Tunnel::start(Side::Client, Stream::of_hyper(stream), None);
+                Ok(Socket::new(tunnel, target, carrier, None))
+            }
+        }
+    }
+
+    fn request(&self, target: &Target, carrier: Carrier) -> Result<Request<()>, OpenError> {
+        let mut request = request::connect_udp(&self.template, target, carrier)?;
+        for (name, value) in &self.headers {
+            request.headers_mut().append(name, value.clone());
+        }
+        Ok(request)
+    }
+
+    /// Returns the connection to the proxy, over HTTP/3.
+    pub const fn http3(&self) -> Option<&h3::Client> {
+        match &self.link {
+            Link::Http3 { client, .. } => Some(client),
+            Link::Tcp(_) => None,
+        }
+    }
+}
+
+/// Waits until the path to the proxy carries the smallest packets of QUIC (RFC 9000 §14). The search for its MTU takes a
+/// few round trips after the handshake.
+async fn wait_for_size(socket: &Socket, client: &h3::Client) {
+    let wait = async {
+        let mut size = client.quic().watch_datagram_size();
+        while socket.max_size() < SMALLEST_QUIC && size.changed().await.is_ok() {}
+    };
+    // A path with a smaller MTU carries other protocols.
+    let _ = runtime::timeout(LONGEST_WAIT, wait).await;
+}
+
+/// Checks the response to an upgrade over HTTP/2 or HTTP/1.1.
+fn check_upgrade<B>(carrier: Carrier, response: &Response<B>) -> Result<(), OpenError> {
+    Ok(request::check_response(carrier, response)?)
+}
+
+/// Payload of the smallest packets of QUIC that every path has to carry.
+const SMALLEST_QUIC: usize = 1200;
+
+/// Time for the search for the MTU of the path to the proxy.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// Returns the addresses of a host, and an error with the name of the proxy.
+async fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, OpenError> {
+    let bare = host.trim_matches(['[', ']']);
+    let found = tokio::net::lookup_host((bare, port)).await;
+    let unreachable = |reason: String| OpenError::Unreachable {
+        proxy: format!("{host}:{port}"),
+        reason,
+    };
+    let addresses: Vec<_> = found
+        .map_err(|error| unreachable(error.to_string()))?
+        .collect();
+    match addresses.is_empty() {
+        true => Err(unreachable("the name has no address".to_owned())),
+        false => Ok(addresses),
+    }
+}

@@ -1,0 +1,214 @@
+//! The clients of a proxy, and their tunnels.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::{Arc, OnceLock};
+
+use courser_base::Mutex;
+use courser_masque::Limits;
+use courser_masque::request::Refusal;
+use http::header::PROXY_AUTHENTICATE;
+use http::{HeaderValue, StatusCode};
+
+/// A client of a proxy, as its [authentication](crate::UdpProxy::authenticate) names it. Its tunnels are counted together.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Client(Arc<str>);
+
+impl Client {
+    /// Creates a client with a name, such as the one of its account.
+    pub fn new(name: &str) -> Self {
+        Self(name.into())
+    }
+
+    /// Returns the client at an address: for IPv6, those of its network of 64 bits.
+    pub fn at(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V4(v4) => Self::new(&v4.to_string()),
+            IpAddr::V6(v6) => {
+                let network = u128::from(v6) >> 64 << 64;
+                Self::new(&std::net::Ipv6Addr::from(network).to_string())
+            }
+        }
+    }
+
+    /// Returns the name.
+    pub fn name(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The reason why a request is not from a client of the proxy.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Denied(Option<HeaderValue>);
+
+impl Denied {
+    /// The request lacks valid credentials: 407 with a challenge, for example `Bearer` or `Basic realm="proxy"` (RFC
+    /// 9110 §11.7.1). A challenge that is no valid field is left out.
+    pub fn challenge(challenge: &str) -> Self {
+        let value = HeaderValue::try_from(challenge);
+        Self(Some(value.unwrap_or(HeaderValue::from_static("Bearer"))))
+    }
+
+    /// The client is known, and may not use the proxy: 403.
+    pub const fn forbidden() -> Self {
+        Self(None)
+    }
+
+    pub(crate) fn into_refusal(self) -> Refusal {
+        match self.0 {
+            Some(challenge) => {
+                let status = StatusCode::PROXY_AUTHENTICATION_REQUIRED;
+                let mut refusal = Refusal::new(status, "the client is not authenticated");
+                refusal.headers.insert(PROXY_AUTHENTICATE, challenge);
+                refusal
+            }
+            None => Refusal::new(StatusCode::FORBIDDEN, "the client may not use the proxy"),
+        }
+    }
+}
+
+/// The open tunnels of a proxy.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    counts: Mutex<Counts>,
+    descriptors: OnceLock<usize>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    open: usize,
+    by_client: HashMap<Client, usize>,
+}
+
+/// The reason why there is no room for a tunnel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Full {
+    Client,
+    Proxy,
+}
+
+impl Table {
+    /// Admits a tunnel of a client; `None` is a client without a name, whose tunnels count in all only.
+    pub(crate) fn admit(
+        self: &Arc<Self>,
+        client: Option<Client>,
+        limits: &Limits,
+    ) -> Result<Permit, Full> {
+        let descriptors = *self
+            .descriptors
+            .get_or_init(|| descriptors().unwrap_or(usize::MAX));
+        let mut counts = self.counts.lock();
+        if counts.open >= limits.tunnels.min(descriptors) {
+            return Err(Full::Proxy);
+        }
+        if let Some(client) = &client {
+            let count = counts.by_client.entry(client.clone()).or_default();
+            if *count >= limits.tunnels_per_client {
+                return Err(Full::Client);
+            }
+            *count += 1;
+        }
+        counts.open += 1;
+        drop(counts);
+        Ok(Permit {
+            table: self.clone(),
+            client,
+        })
+    }
+
+    pub(crate) fn open(&self) -> usize {
+        self.counts.lock().open
+    }
+}
+
+/// A tunnel that is counted until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Permit {
+    table: Arc<Table>,
+    client: Option<Client>,
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let mut counts = self.table.counts.lock();
+        counts.open -= 1;
+        if let Some(client) = &self.client
+            && let Some(count) = counts.by_client.get_mut(client)
+        {
+            *count -= 1;
+            if *count == 0 {
+                counts.by_client.remove(client);
+            }
+        }
+    }
+}
+
+/// Returns nine tenths of the file descriptors that the process may have, if the system reports its limit (limit K621).
+fn descriptors() -> Option<usize> {
+    let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
+    let line = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"))?;
+    let soft: usize = line.split_whitespace().next()?.parse().ok()?;
+    Some(soft / PARTS * TUNNEL_PARTS)
+}
+
+/// Parts of the file descriptors, and those that tunnels may use (limit K621).
+const PARTS: usize = 10;
+const TUNNEL_PARTS: usize = 9;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Limit K621, attack A353.
+    #[test]
+    fn tunnels_are_counted_by_client_and_in_all() {
+        let table = Arc::new(Table::default());
+        let limits = Limits {
+            tunnels_per_client: 2,
+            tunnels: 3,
+            ..Limits::default()
+        };
+        let (alice, bob) = (Some(Client::new("alice")), Some(Client::new("bob")));
+        let first = table.admit(alice.clone(), &limits).expect("room");
+        let _second = table.admit(alice.clone(), &limits).expect("room");
+        assert_eq!(
+            table.admit(alice.clone(), &limits).err(),
+            Some(Full::Client)
+        );
+        let _third = table.admit(bob.clone(), &limits).expect("room");
+        assert_eq!(table.admit(bob.clone(), &limits).err(), Some(Full::Proxy));
+        assert_eq!(table.admit(None, &limits).err(), Some(Full::Proxy));
+        drop(first);
+        assert_eq!(table.open(), 2);
+        let _fourth = table.admit(None, &limits).expect("room");
+        assert_eq!(table.counts.lock().by_client.len(), 2);
+    }
+
+    #[test]
+    fn clients_that_have_left_take_no_memory() {
+        let table = Arc::new(Table::default());
+        for number in 0..1000 {
+            let client = Some(Client::new(&number.to_string()));
+            drop(table.admit(client, &Limits::default()).expect("room"));
+        }
+        assert!(table.counts.lock().by_client.is_empty());
+    }
+
+    #[test]
+    fn addresses_of_one_network_are_one_client() {
+        let at = |text: &str| Client::at(text.parse().unwrap());
+        assert_eq!(at("2001:db8::1"), at("2001:db8::2"));
+        assert_ne!(at("2001:db8::1"), at("2001:db8:0:1::1"));
+        assert_eq!(at("::ffff:192.0.2.1"), at("192.0.2.1"));
+        assert_ne!(at("192.0.2.1"), at("192.0.2.2"));
+    }
+}

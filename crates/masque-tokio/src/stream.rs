@@ -1,0 +1,188 @@
+//! The stream of a tunnel, which carries capsules: of HTTP/3, or an upgraded one of HTTP/2 and HTTP/1.1.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf as _, Bytes, BytesMut};
+use courser_http3::{Capsule, CapsuleReader};
+use courser_http3_tokio::{
+    CapsuleReceiver, CapsuleSender, Capsules, Code, Datagrams, Received, Upgraded,
+};
+use courser_masque::datagram::MAX_DATAGRAM;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Both directions of a stream of capsules.
+pub(crate) enum Stream {
+    Http3(Box<Http3Stream>),
+    Bytes(Box<ByteStream>),
+    /// After a reset.
+    Closed,
+}
+
+/// The stream of a CONNECT over HTTP/3.
+pub(crate) struct Http3Stream {
+    receiver: CapsuleReceiver,
+    sender: CapsuleSender,
+}
+
+/// A stream of HTTP/2 or HTTP/1.1.
+pub(crate) struct ByteStream {
+    io: TokioIo<hyper::upgrade::Upgraded>,
+    reader: CapsuleReader,
+    has_ended: bool,
+    input: BytesMut,
+    output: BytesMut,
+}
+
+impl Stream {
+    /// Takes the stream of a CONNECT over HTTP/3, and its datagrams.
+    pub(crate) fn of_http3(stream: Upgraded) -> (Self, Option<Datagrams>) {
+        let (sender, receiver) = Capsules::new(stream).split();
+        let (receiver, datagrams) = receiver.without_datagrams();
+        let stream = Http3Stream { receiver, sender };
+        (Self::Http3(Box::new(stream)), datagrams)
+    }
+
+    pub(crate) fn of_hyper(stream: hyper::upgrade::Upgraded) -> Self {
+        Self::Bytes(Box::new(ByteStream {
+            io: TokioIo::new(stream),
+            reader: CapsuleReader::default(),
+            has_ended: false,
+            input: BytesMut::new(),
+            output: BytesMut::new(),
+        }))
+    }
+
+    /// Polls for the next datagram in a capsule; `None` at the end of the direction.
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Lost>> {
+        match self {
+            Self::Http3(stream) => loop {
+                match ready!(stream.receiver.poll_next(cx)) {
+                    Ok(Some(Received::Datagram(datagram))) => {
+                        return Poll::Ready(Ok(Some(datagram)));
+                    }
+                    Ok(Some(Received::Capsule(_))) => {} // None is accepted.
+                    Ok(None) => return Poll::Ready(Ok(None)),
+                    Err(error) => return Poll::Ready(Err(Lost(error.to_string()))),
+                }
+            },
+            Self::Bytes(stream) => stream.poll_next(cx),
+            Self::Closed => Poll::Ready(Ok(None)),
+        }
+    }
+
+    /// Polls until everything that was put is written, or there is room for more.
+    pub(crate) fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Lost>> {
+        match self {
+            Self::Http3(stream) => {
+                let flushed = ready!(stream.sender.poll_flush(cx));
+                Poll::Ready(flushed.map_err(|error| Lost(error.to_string())))
+            }
+            Self::Bytes(stream) => stream.poll_flush(cx),
+            Self::Closed => Poll::Ready(Ok(())),
+        }
+    }
+
+    /// Puts a datagram into a capsule, after [`poll_room`](Self::poll_room) was ready.
+    pub(crate) fn put(&mut self, datagram: &[u8]) {
+        match self {
+            // One capsule always fits after a flush.
+            Self::Http3(stream) => drop(stream.sender.queue(Capsule::DATAGRAM, datagram)),
+            Self::Bytes(stream) => {
+                let mut capsule = Vec::with_capacity(datagram.len() + 8);
+                Capsule::encode(&mut capsule, Capsule::DATAGRAM, datagram);
+                stream.output.extend_from_slice(&capsule);
+            }
+            Self::Closed => {}
+        }
+    }
+
+    /// Returns true if further datagrams can be put before the next flush.
+    pub(crate) fn has_room(&self) -> bool {
+        match self {
+            Self::Http3(stream) => !stream.sender.is_waiting(),
+            Self::Bytes(stream) => stream.output.len() < OUTPUT,
+            Self::Closed => true,
+        }
+    }
+
+    /// Ends the sending direction after what was put.
+    pub(crate) fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let _ = ready!(self.poll_room(cx));
+        if let Self::Bytes(stream) = self {
+            // An error means that the stream has ended anyway.
+            let _ = ready!(Pin::new(&mut stream.io).poll_shutdown(cx));
+        }
+        // The stream of HTTP/3 finishes when its halves are dropped.
+        *self = Self::Closed;
+        Poll::Ready(())
+    }
+
+    /// Ends both directions at once, over HTTP/3 with a code.
+    pub(crate) fn reset(&mut self, code: Code) {
+        if let Self::Http3(stream) = std::mem::replace(self, Self::Closed) {
+            stream.sender.reset(code);
+        }
+    }
+}
+
+/// The reason why a stream was lost, as a text.
+#[derive(Debug)]
+pub(crate) struct Lost(pub(crate) String);
+
+impl From<io::Error> for Lost {
+    fn from(error: io::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl ByteStream {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Lost>> {
+        // Longer datagrams are malformed, as are those of unknown contexts with more bytes than UDP can carry.
+        let longest = |kind| (kind == Capsule::DATAGRAM).then_some(MAX_DATAGRAM + 8);
+        loop {
+            match self.reader.poll(longest) {
+                Ok(Some(capsule)) => return Poll::Ready(Ok(Some(capsule.value))),
+                Ok(None) if self.has_ended => {
+                    let whole = self.reader.finish();
+                    return Poll::Ready(
+                        whole
+                            .map(|()| None)
+                            .map_err(|error| Lost(error.to_string())),
+                    );
+                }
+                Ok(None) => {}
+                Err(error) => return Poll::Ready(Err(Lost(error.to_string()))),
+            }
+            self.input.resize(INPUT, 0);
+            let mut buffer = ReadBuf::new(&mut self.input);
+            ready!(Pin::new(&mut self.io).poll_read(cx, &mut buffer))?;
+            let len = buffer.filled().len();
+            match len {
+                0 => self.has_ended = true,
+                len => {
+                    self.input.truncate(len);
+                    self.reader.push(self.input.split().freeze());
+                }
+            }
+        }
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Lost>> {
+        while !self.output.is_empty() {
+            match ready!(Pin::new(&mut self.io).poll_write(cx, &self.output))? {
+                0 => return Poll::Ready(Err(Lost("the stream accepts no bytes".to_owned()))),
+                written => self.output.advance(written),
+            }
+        }
+        Poll::Ready(Ok(ready!(Pin::new(&mut self.io).poll_flush(cx))?))
+    }
+}
+
+/// Bytes that are read at a time.
+const INPUT: usize = 16 * 1024;
+
+/// Bytes of capsules that are written at a time.
+const OUTPUT: usize = 16 * 1024;

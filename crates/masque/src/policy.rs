@@ -1,0 +1,211 @@
+//! The targets to which a proxy sends packets (RFC 9298 §7).
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::ops::RangeInclusive;
+
+use crate::addresses::{embedded, special_purpose};
+use crate::prefix::Prefix;
+
+/// Decides to which addresses and ports a proxy sends packets. It judges addresses, after names are resolved.
+///
+/// The first rule that matches decides, in the order in which the rules were added. Without a match,
+/// [`public_only`](Self::public_only) allows addresses of the public internet, and [`nothing`](Self::nothing) none.
+///
+/// An IPv6 address that translators and tunnels turn into an IPv4 address (IPv4-mapped, 6to4, NAT64) is allowed only
+/// if the IPv4 address is allowed too.
+///
+/// ```
+/// use courser_masque::{Policy, Prefix, WellKnown};
+/// let policy = Policy::public_only()
+///     .deny_ports(WellKnown::AMPLIFIERS)
+///     .deny("198.51.0.0/16".parse()?, 0..=65535)
+///     .allow("10.1.2.0/24".parse()?, 443..=443);
+/// assert!(policy.judge("93.184.216.34:443".parse()?).is_ok());
+/// assert!(policy.judge("93.184.216.34:53".parse()?).is_err());
+/// assert!(policy.judge("10.1.2.3:443".parse()?).is_ok());
+/// let error = policy.judge("[::ffff:127.0.0.1]:443".parse()?).unwrap_err();
+/// assert_eq!(error.to_string(), "127.0.0.1 is a loopback address");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Policy {
+    rules: Vec<Rule>,
+    /// True if addresses of the public internet are allowed without a rule.
+    allows_public: bool,
+    /// The prefixes of translators, of 96 bits.
+    nat64: Vec<Ipv6Addr>,
+}
+
+#[derive(Clone, Debug)]
+struct Rule {
+    /// `None` for all addresses.
+    prefix: Option<Prefix>,
+    ports: RangeInclusive<u16>,
+    allows: bool,
+}
+
+/// The decision of a rule.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Verdict {
+    /// A rule names the address.
+    Allowed,
+    /// The address is public, and no rule names it.
+    Public,
+}
+
+/// The reason why a target is not allowed. Its text is for the operator; clients receive
+/// `destination_ip_prohibited` only.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Prohibited {
+    /// A rule denies the address and port.
+    #[error("a rule denies {0}")]
+    Denied(SocketAddr),
+    /// The address is not one of the public internet.
+    #[error("{address} is {kind}")]
+    Special {
+        /// The address, or the IPv4 address inside of it.
+        address: IpAddr,
+        /// Its kind, with an article.
+        kind: &'static str,
+    },
+    /// No rule allows the address and port.
+    #[error("no rule allows {0}")]
+    NotAllowed(SocketAddr),
+    /// The name has no address.
+    #[error("the name has no address")]
+    NoAddress,
+}
+
+/// Lists of ports for [`Policy::deny_ports`].
+#[derive(Clone, Copy, Debug)]
+pub struct WellKnown;
+
+impl WellKnown {
+    /// Services that answer with more bytes than they are sent, and those that trust their network: DNS, TFTP,
+    /// portmap, NTP, NetBIOS, SNMP, LDAP, RIP, IPMI, SSDP, STUN, mDNS, CoAP, memcached.
+    pub const AMPLIFIERS: [u16; 17] = [
+        17, 19, 53, 69, 111, 123, 137, 138, 161, 389, 520, 623, 1900, 3478, 5353, 5683, 11211,
+    ];
+}
+
+impl Policy {
+    /// Allows addresses of the public internet, on all ports. The default.
+    pub const fn public_only() -> Self {
+        Self {
+            rules: Vec::new(),
+            allows_public: true,
+            nat64: Vec::new(),
+        }
+    }
+
+    /// Allows only what rules allow.
+    pub const fn nothing() -> Self {
+        Self {
+            rules: Vec::new(),
+            allows_public: false,
+            nat64: Vec::new(),
+        }
+    }
+
+    /// Adds a rule that allows addresses, which may be private ones or those of this machine, with these ports.
+    #[must_use]
+    pub fn allow(self, prefix: Prefix, ports: RangeInclusive<u16>) -> Self {
+        self.rule(Some(prefix), ports, true)
+    }
+
+    /// Adds a rule that denies addresses with these ports.
+    #[must_use]
+    pub fn deny(self, prefix: Prefix, ports: RangeInclusive<u16>) -> Self {
+        self.rule(Some(prefix), ports, false)
+    }
+
+    /// Adds rules that deny ports of all addresses.
+    #[must_use]
+    pub fn deny_ports(self, ports: impl IntoIterator<Item = u16>) -> Self {
+        let add = |policy: Self, port| policy.rule(None, port..=port, false);
+        ports.into_iter().fold(self, add)
+    }
+
+    /// Adds the prefix of a translator of this network (NAT64, RFC 6052), of 96 bits, so that the IPv4 addresses
+    /// inside of its addresses are judged. `64:ff9b::/96` is known.
+    #[must_use]
+    pub fn nat64(mut self, prefix: Ipv6Addr) -> Self {
+        self.nat64.push(prefix);
+        self
+    }
+
+    fn rule(mut self, prefix: Option<Prefix>, ports: RangeInclusive<u16>, allows: bool) -> Self {
+        self.rules.push(Rule {
+            prefix,
+            ports,
+            allows,
+        });
+        self
+    }
+
+    /// Returns the address to which the socket has to be connected, if it is allowed.
+    ///
+    /// # Errors
+    /// Returns the reason why it is not allowed.
+    pub fn judge(&self, target: SocketAddr) -> Result<SocketAddr, Prohibited> {
+        let target = SocketAddr::from((target.ip().to_canonical(), target.port()));
+        self.verdict(target)?;
+        if let IpAddr::V6(v6) = target.ip()
+            && let Some(inner) = embedded(v6, &self.nat64)
+        {
+            self.verdict((inner, target.port()).into())?;
+        }
+        Ok(target)
+    }
+
+    /// Returns the first allowed one of the addresses of a name, of at most `most`.
+    ///
+    /// # Errors
+    /// Returns the reason for the first address, if none is allowed.
+    pub fn judge_all(
+        &self,
+        addresses: impl IntoIterator<Item = SocketAddr>,
+        most: usize,
+    ) -> Result<SocketAddr, Prohibited> {
+        let mut first = None;
+        for address in addresses.into_iter().take(most) {
+            match self.judge(address) {
+                Ok(allowed) => return Ok(allowed),
+                Err(error) => drop(first.get_or_insert(error)),
+            }
+        }
+        Err(first.unwrap_or(Prohibited::NoAddress))
+    }
+
+    /// Returns true if a rule names the address, which may then be one of this machine.
+    pub fn is_named(&self, target: SocketAddr) -> bool {
+        self.judge(target).and_then(|target| self.verdict(target)) == Ok(Verdict::Allowed)
+    }
+
+    fn verdict(&self, target: SocketAddr) -> Result<Verdict, Prohibited> {
+        let (address, port) = (target.ip(), target.port());
+        let matches = |rule: &&Rule| {
+            rule.ports.contains(&port) && rule.prefix.is_none_or(|prefix| prefix.contains(address))
+        };
+        match self.rules.iter().find(matches) {
+            Some(rule) if rule.allows => return Ok(Verdict::Allowed),
+            Some(_) => return Err(Prohibited::Denied(target)),
+            None => {}
+        }
+        match special_purpose(address) {
+            Some(kind) => Err(Prohibited::Special { address, kind }),
+            None if self.allows_public => Ok(Verdict::Public),
+            None => Err(Prohibited::NotAllowed(target)),
+        }
+    }
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self::public_only()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! Prefixes of IP addresses.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+
+/// A prefix of addresses, such as `192.0.2.0/24` or `2001:db8::/32`, or one address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Prefix {
+    first: IpAddr,
+    len: u8,
+}
+
+/// The error of a text that is no [`Prefix`].
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "'{0}' is no prefix of addresses such as 192.0.2.0/24 or 2001:db8::/32, without bits behind its length"
+)]
+pub struct InvalidPrefix(String);
+
+impl Prefix {
+    /// All IPv4 addresses.
+    pub const IPV4: Self = Self::v4([0, 0, 0, 0], 0);
+    /// All IPv6 addresses.
+    pub const IPV6: Self = Self::v6([0, 0, 0, 0, 0, 0, 0, 0], 0);
+
+    /// Returns true if the address has the prefix. An IPv4-mapped IPv6 address is the IPv4 address.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        match (self.first, address.to_canonical()) {
+            (IpAddr::V4(first), IpAddr::V4(address)) => {
+                let difference = u32::from(first) ^ u32::from(address);
+                self.len == 0 || difference >> (32 - self.len) == 0
+            }
+            (IpAddr::V6(first), IpAddr::V6(address)) => {
+                let difference = u128::from(first) ^ u128::from(address);
+                self.len == 0 || difference >> (128 - self.len) == 0
+            }
+            _ => false,
+        }
+    }
+
+    pub(crate) const fn v4([a, b, c, d]: [u8; 4], len: u8) -> Self {
+        Self {
+            first: IpAddr::V4(Ipv4Addr::new(a, b, c, d)),
+            len,
+        }
+    }
+
+    pub(crate) const fn v6([a, b, c, d, e, f, g, h]: [u16; 8], len: u8) -> Self {
+        Self {
+            first: IpAddr::V6(Ipv6Addr::new(a, b, c, d, e, f, g, h)),
+            len,
+        }
+    }
+}
+
+impl From<IpAddr> for Prefix {
+    fn from(address: IpAddr) -> Self {
+        let first = address.to_canonical();
+        let len = if first.is_ipv4() { 32 } else { 128 };
+        Self { first, len }
+    }
+}
+
+impl FromStr for Prefix {
+    type Err = InvalidPrefix;
+
+    fn from_str(text: &str) -> Result<Self, InvalidPrefix> {
+        let invalid = || InvalidPrefix(text.chars().take(64).collect());
+        let (address, len) = match text.split_once('/') {
+            Some((address, len)) => (address, Some(len)),
+            None => (text, None),
+        };
+        let address: IpAddr = address.parse().map_err(|_| invalid())?;
+        if address != address.to_canonical() {
+            return Err(invalid()); // A mapped address has two lengths.
+        }
+        let most = Self::from(address).len;
+        let len = match len {
+            None => most,
+            Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => digits
+                .parse()
+                .ok()
+                .filter(|len| *len <= most)
+                .ok_or_else(invalid)?,
+            Some(_) => return Err(invalid()),
+        };
+        let is_exact = match address {
+            IpAddr::V4(v4) => u32::from(v4).checked_shl(len.into()).unwrap_or(0) == 0,
+            IpAddr::V6(v6) => u128::from(v6).checked_shl(len.into()).unwrap_or(0) == 0,
+        };
+        let first = address;
+        is_exact.then_some(Self { first, len }).ok_or_else(invalid)
+    }
+}
+
+impl fmt::Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.first, self.len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_contain_their_addresses() {
+        for (prefix, address, expected) in [
+            ("10.0.0.0/8", "10.255.0.1", true),
+            ("10.0.0.0/8", "11.0.0.0", false),
+            ("0.0.0.0/0", "255.255.255.255", true),
+            ("0.0.0.0/0", "::1", false),
+            ("::/0", "::1", true),
+            ("10.0.0.0/8", "::ffff:10.0.0.1", true),
+            ("2001:db8::/32", "2001:db8:ffff::", true),
+            ("2001:db8::1", "2001:db8::1", true),
+            ("2001:db8::1", "2001:db8::2", false),
+        ] {
+            let found: Prefix = prefix.parse().unwrap();
+            assert_eq!(
+                found.contains(address.parse().unwrap()),
+                expected,
+                "{prefix} {address}"
+            );
+        }
+    }
+
+    #[test]
+    fn texts_that_are_no_prefixes_are_refused() {
+        for text in [
+            "",
+            "10.0.0.1/8",
+            "10.0.0.0/33",
+            "10.0.0.0/",
+            "10.0.0.0/+8",
+            "10/8",
+            "::/129",
+            "::ffff:10.0.0.0/104",
+            "fe80::1%1",
+            "example.org",
+        ] {
+            assert!(text.parse::<Prefix>().is_err(), "{text}");
+        }
+        let prefix: Prefix = "2001:db8::/32".parse().unwrap();
+        assert_eq!(prefix.to_string(), "2001:db8::/32");
+    }
+}
