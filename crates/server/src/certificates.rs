@@ -169,6 +169,31 @@ impl Certificates {
         Ok(self)
     }
 
+    /// Uses a development certificate in memory: self-signed with P-256, for these names, `localhost`, `127.0.0.1` and
+    /// `::1`. It is valid for 13 days, because browsers that verify by hash accept at most 14, and is replaced in its
+    /// last two days by one with the same key.
+    ///
+    /// ```
+    /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; }
+    /// # fn main() -> Result<(), courser::ConfigError> {
+    /// use courser::server::Certificates;
+    /// let certificates = Certificates::dev(["box.example"])?;
+    /// let facts = certificates.facts().expect("one certificate");
+    /// println!("serverCertificateHashes of WebTransport: {:x?}", facts.sha256);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns an error if a name is not allowed in a certificate.
+    pub fn dev(names: impl IntoIterator<Item = impl Into<String>>) -> Result<Self, ConfigError> {
+        let (dev, identity) = DevCertificate::open(None, names)?;
+        Ok(Self {
+            resolver: Resolver::holding(&identity)?,
+            sources: Source::Dev(dev).into_sources(),
+            reset: ResetSecret::from_identity(&identity),
+        })
+    }
+
     /// Uses a development certificate that is stored in `folder` as `cert.pem` and `key.pem`, so that its hash
     /// stays the same across restarts. It is self-signed with P-256 for these names, `localhost`, `127.0.0.1`
     /// and `::1`. It is valid for 13 days, because browsers that verify by hash accept at most 14. It is
@@ -183,7 +208,7 @@ impl Certificates {
         folder: impl AsRef<Path>,
         names: impl IntoIterator<Item = impl Into<String>>,
     ) -> Result<Self, ConfigError> {
-        let (dev, identity) = DevCertificate::open(folder.as_ref(), names)?;
+        let (dev, identity) = DevCertificate::open(Some(folder.as_ref()), names)?;
         Ok(Self {
             resolver: Resolver::holding(&identity)?,
             sources: Source::Dev(dev).into_sources(),

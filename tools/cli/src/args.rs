@@ -39,6 +39,8 @@ pub(crate) enum Command {
     /// Transfer URLs, with curl's flags and exit codes
     #[command(version = version())]
     Get(Box<crate::get::args::Arguments>),
+    /// Open a WebTransport session, and connect it to standard input and output
+    Webtransport(Box<crate::webtransport::args::Arguments>),
     /// Load-test an HTTP server, with the flags of h2load or oha
     Load(Box<crate::load::args::Arguments>),
     /// Measure QUIC, or TLS over TCP, between a client and a server
@@ -69,6 +71,8 @@ Examples:
       Serve the current directory at https://localhost:4433/
   courser get --http3 https://example.org/
       Print a page, over HTTP/3 if the server supports it
+  echo hello | courser webtransport https://example.org/echo
+      Send a line on a stream of a WebTransport session
   courser load --h3 -n 100000 -c 4 -m 25 https://example.org/
       Send 100 000 requests over HTTP/3
 
@@ -149,6 +153,10 @@ pub(crate) struct ServerArguments {
     /// Also serve TLS over TCP, on the same port
     #[arg(long)]
     pub(crate) tcp: bool,
+
+    /// Also serve sessions of WebTransport, for 'perf client --webtransport'
+    #[arg(long)]
+    pub(crate) webtransport: bool,
 
     /// Accept early data (0-RTT)
     #[arg(long)]
@@ -271,6 +279,8 @@ Examples:
       Send datagrams both ways at 10 Mbit/s and count those that are lost
   courser perf client 127.0.0.1:4433 --insecure -s mixed -R --warm-up 2 -i 1 --csv
       Download with concurrent small requests and datagrams, without slow start, as CSV
+  courser perf client 127.0.0.1:4433 --insecure --webtransport
+      Upload on a stream of a WebTransport session (needs 'perf server --webtransport')
   courser perf client 127.0.0.1:4433 --insecure --tcp
       Upload over TLS on TCP, for comparison (needs 'perf server --tcp')
 

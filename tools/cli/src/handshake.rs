@@ -8,6 +8,7 @@ pub(crate) enum Tool {
     Get,
     Load,
     Perf,
+    WebTransport,
 }
 
 /// Returns one line with the error, the offer of the client, and the flag that helps.
@@ -31,8 +32,14 @@ fn remedy(kind: HandshakeFailureKind, tool: Tool) -> &'static str {
             "use a name of the certificate (--resolve, --connect-to) or pass --insecure"
         }
         (Kind::CertificateForOtherName, Tool::Load) => "pass --sni NAME or --insecure",
+        (Kind::CertificateForOtherName, Tool::WebTransport) => {
+            "use a name of the certificate, or pass --cert-hash HASH or --insecure"
+        }
         (Kind::CertificateForOtherName, Tool::Perf) => "pass --server-name NAME or --insecure",
         (Kind::CertificateUntrusted, Tool::Get) => "pass --cacert FILE or --insecure",
+        (Kind::CertificateUntrusted, Tool::WebTransport) => {
+            "pass --cacert FILE, --cert-hash HASH or --insecure"
+        }
         (Kind::CertificateUntrusted, _) => "pass --ca FILE or --insecure",
         (Kind::CertificateOfAuthority, _) => "make one with CA:FALSE or pass --insecure",
         (Kind::CertificateUnusable, _) => "the server needs another one, --insecure accepts it",
@@ -40,9 +47,11 @@ fn remedy(kind: HandshakeFailureKind, tool: Tool) -> &'static str {
         (Kind::Parameters, _) => "allow one of these in the configuration of the server",
         (Kind::Protocol, Tool::Get) => "choose another with --http1.1, --http2 or --http3",
         (Kind::Protocol, Tool::Load) => "choose another with --http-version 1.1, 2 or 3",
+        (Kind::Protocol, Tool::WebTransport) => "sessions need HTTP/3",
         (Kind::Protocol, Tool::Perf) => "is it a perf server?",
         (Kind::ServerName, Tool::Get) => "use a name that the server has (--connect-to)",
         (Kind::ServerName, Tool::Load) => "pass --sni NAME",
+        (Kind::ServerName, Tool::WebTransport) => "use a name that the server has",
         (Kind::ServerName, Tool::Perf) => "pass --server-name NAME",
         (Kind::ClientCertificateRequired, Tool::Get) => "pass --cert FILE and --key FILE",
         (Kind::ClientCertificateRequired, Tool::Load) => {
@@ -50,6 +59,9 @@ fn remedy(kind: HandshakeFailureKind, tool: Tool) -> &'static str {
         }
         (Kind::ClientCertificateRequired, Tool::Perf) => {
             "courser perf has none to send: configure the server to require none"
+        }
+        (Kind::ClientCertificateRequired, Tool::WebTransport) => {
+            "courser webtransport has none to send: configure the server to require none"
         }
         (Kind::ClientCertificateRefused, Tool::Get) => {
             "pass one whose issuer the server trusts with --cert FILE and --key FILE"

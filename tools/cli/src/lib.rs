@@ -22,6 +22,7 @@ mod serve;
 mod sim;
 mod transfer;
 mod values;
+mod webtransport;
 
 use std::process::ExitCode;
 
@@ -65,6 +66,8 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Some(Command::Serve(arguments)) => serve::main(&arguments),
         // `get` has the exit codes of curl.
         Some(Command::Get(arguments)) => return Ok(get::main(&arguments)),
+        // `webtransport` has them too.
+        Some(Command::Webtransport(arguments)) => return webtransport::main(&arguments),
         Some(Command::Perf(PerfCommand::Server(arguments))) => perf::server_main(&arguments),
         // An interrupted measurement has its own exit code.
         Some(Command::Load(arguments)) => {

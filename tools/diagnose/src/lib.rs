@@ -1,4 +1,5 @@
 //! Diagnoses for QUIC: [`doctor`] checks the machine that it runs on, and [`probe`] checks a server.
+//! [`WebTransport`] tells who can open sessions on a server with these settings.
 //!
 //! Both work in three steps: they observe, they judge the observations as [`Finding`]s without side effects,
 //! and they report these as text, as JSON and as an exit code.
@@ -6,8 +7,10 @@
 pub mod doctor;
 mod finding;
 pub mod probe;
+mod webtransport;
 
 pub use crate::finding::{Finding, Verdict};
+pub use crate::webtransport::{AnnouncedDialect, WebTransport};
 
 /// The port of HTTPS.
 const HTTPS: u16 = 443;

@@ -43,6 +43,10 @@ struct Middleware;
 struct Websocket;
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/src/webtransport.md")]
+struct Webtransport;
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/src/grpc.md")]
 struct Grpc;
 

@@ -114,6 +114,10 @@ pub struct PlanArguments {
     #[arg(long, help_heading = "Connection")]
     pub tcp: bool,
 
+    /// Use a session of WebTransport on each connection (needs 'perf server --webtransport')
+    #[arg(long, conflicts_with_all = ["tcp", "early_data"], help_heading = "Connection")]
+    pub webtransport: bool,
+
     /// Report at this interval
     #[arg(short, long, value_name = "SECONDS", value_parser = parse_duration,
           help_heading = "Output")]
@@ -272,6 +276,11 @@ impl PlanArguments {
                     names.join(", "),
                 )));
             }
+        }
+        if self.webtransport && self.resume {
+            return Err(Failure::new(
+                "--resume cannot be used with --webtransport: a handshake is measured without its session",
+            ));
         }
         if self.uni && self.tcp {
             return Err(Failure::new(

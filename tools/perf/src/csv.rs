@@ -87,6 +87,7 @@ impl Csv {
         }));
         row.cell(Some(match self.over {
             Over::Quic => "quic",
+            Over::WebTransport => "webtransport",
             Over::Tcp => "tcp",
         }));
         row.seconds(Some(start));

@@ -61,6 +61,7 @@
 
 mod arguments;
 mod bench;
+mod carrier;
 mod comparison;
 mod context;
 mod csv;
@@ -91,6 +92,7 @@ mod spread;
 mod tcp;
 pub mod text;
 mod transfer;
+mod web_transport;
 mod wire;
 
 pub use courser_measure::{

@@ -1,4 +1,4 @@
-//! One interface for QUIC and TLS over TCP, so that each scenario is written once.
+//! One interface for QUIC, WebTransport and TLS over TCP, so that each scenario is written once.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,6 +7,8 @@ use courser::{Connection, EarlyData};
 use courser_measure::{ConnectionCounters, Failure, IoCounters, Moves};
 use tokio_rustls::TlsConnector;
 
+use crate::carrier::Carrier as _;
+use crate::datagram::{self, Datagrams, Shape};
 use crate::meter::Meter;
 use crate::network::Network;
 use crate::quic::{self, QuicConnector};
@@ -14,12 +16,14 @@ use crate::remote::{Over, Remote};
 use crate::server_report::ServerReport;
 use crate::tcp::{TcpConnector, TcpLink};
 use crate::transfer::{Agreed, Until};
+use crate::web_transport::WebSession;
 use crate::wire::Request;
 
-/// Opens connections over QUIC or over TLS on TCP.
+/// Opens connections over QUIC, with sessions of WebTransport or without, or over TLS on TCP.
 #[derive(Debug)]
 pub(crate) enum Connector {
     Quic(QuicConnector),
+    WebTransport(QuicConnector),
     Tcp(TcpConnector),
 }
 
@@ -28,6 +32,9 @@ impl Connector {
     pub(crate) fn new(remote: &Remote) -> Result<Self, Failure> {
         match remote.over {
             Over::Quic => QuicConnector::new(remote, remote.quic_config()).map(Self::Quic),
+            Over::WebTransport => {
+                QuicConnector::new(remote, remote.quic_config()).map(Self::WebTransport)
+            }
             Over::Tcp => {
                 let connector = TlsConnector::from(remote.tls.clone());
                 Ok(Self::Tcp(TcpConnector::new(connector)))
@@ -43,6 +50,9 @@ impl Connector {
                 let connector = QuicConnector::new(remote, config)?;
                 Ok(Self::Quic(connector.with_early_data()))
             }
+            Over::WebTransport => Err(Failure::new(
+                "sessions of WebTransport are not opened in early data",
+            )),
             Over::Tcp => Err(Failure::new(
                 "early data needs QUIC: TLS over TCP is measured without it",
             )),
@@ -52,6 +62,11 @@ impl Connector {
     pub(crate) async fn connect(&self, remote: &Remote) -> Result<Link, Failure> {
         match self {
             Self::Quic(connector) => connector.connect(remote).await.map(Link::Quic),
+            Self::WebTransport(connector) => {
+                let connection = connector.connect(remote).await?;
+                let session = WebSession::open(connection, &remote.name).await?;
+                Ok(Link::WebTransport(Box::new(session)))
+            }
             Self::Tcp(connector) => connector.connect(remote).await.map(Link::Tcp),
         }
     }
@@ -59,7 +74,7 @@ impl Connector {
     /// Returns the moves of the connections, if [`Remote::rebind_every`] is set.
     pub(crate) fn moves(&self) -> Option<Arc<Moves>> {
         match self {
-            Self::Quic(connector) => connector.moves(),
+            Self::Quic(connector) | Self::WebTransport(connector) => connector.moves(),
             Self::Tcp(_) => None,
         }
     }
@@ -67,7 +82,7 @@ impl Connector {
     /// Returns the counters of the sockets.
     pub(crate) fn io(&self) -> IoCounters {
         match self {
-            Self::Quic(connector) => connector.io(),
+            Self::Quic(connector) | Self::WebTransport(connector) => connector.io(),
             Self::Tcp(connector) => connector.io(),
         }
     }
@@ -78,13 +93,16 @@ impl Connector {
             (Self::Quic(connector), Link::Quic(connection)) => {
                 Some(connector.network(connection, is_segmenting))
             }
+            (Self::WebTransport(connector), Link::WebTransport(session)) => {
+                Some(connector.network(session.connection(), is_segmenting))
+            }
             _ => None,
         }
     }
 
     /// Waits until the peers of closed connections have closed them too.
     pub(crate) async fn wait_idle(&self) {
-        if let Self::Quic(connector) = self {
+        if let Self::Quic(connector) | Self::WebTransport(connector) = self {
             connector.wait_idle().await;
         }
     }
@@ -94,6 +112,7 @@ impl Connector {
 #[derive(Debug)]
 pub(crate) enum Link {
     Quic(Connection),
+    WebTransport(Box<WebSession>),
     Tcp(Box<TcpLink>),
 }
 
@@ -102,6 +121,7 @@ impl Link {
     pub(crate) async fn upload(&mut self, until: Until, meter: &Meter) -> Result<(), Failure> {
         match self {
             Self::Quic(connection) => quic::upload(connection, until, meter).await,
+            Self::WebTransport(session) => quic::upload(&**session, until, meter).await,
             Self::Tcp(link) => link.upload(until, meter).await,
         }
     }
@@ -110,6 +130,7 @@ impl Link {
     pub(crate) async fn download(&mut self, until: Until, meter: &Meter) -> Result<(), Failure> {
         match self {
             Self::Quic(connection) => quic::download(connection, until, meter).await,
+            Self::WebTransport(session) => quic::download(&**session, until, meter).await,
             Self::Tcp(link) => link.download(until, meter).await,
         }
     }
@@ -122,6 +143,7 @@ impl Link {
     ) -> Result<(), Failure> {
         match self {
             Self::Quic(connection) => quic::exchange(connection, request, meter).await,
+            Self::WebTransport(session) => quic::exchange(&**session, request, meter).await,
             Self::Tcp(link) => link.exchange(request, meter).await,
         }
     }
@@ -134,7 +156,21 @@ impl Link {
     ) -> Result<(), Failure> {
         match self {
             Self::Quic(connection) => quic::exchange_uni(connection, request, meter).await,
+            Self::WebTransport(session) => quic::exchange_uni(&**session, request, meter).await,
             Self::Tcp(link) => link.exchange(request, meter).await,
+        }
+    }
+
+    /// Measures datagrams. Fails over TCP.
+    pub(crate) async fn measure_datagrams(
+        &self,
+        shape: Shape,
+        meter: &Meter,
+    ) -> Result<Datagrams, Failure> {
+        match self {
+            Self::Quic(connection) => datagram::measure(connection, shape, meter).await,
+            Self::WebTransport(session) => datagram::measure(&**session, shape, meter).await,
+            Self::Tcp(_) => Err(Failure::new("datagrams need QUIC")),
         }
     }
 
@@ -142,6 +178,7 @@ impl Link {
     pub(crate) async fn complete(&self) -> Result<EarlyData, Failure> {
         match self {
             Self::Quic(connection) => quic::complete(connection).await,
+            Self::WebTransport(session) => quic::complete(session.connection()).await,
             Self::Tcp(_) => Ok(EarlyData::None),
         }
     }
@@ -150,6 +187,7 @@ impl Link {
     pub(crate) async fn server_report(&mut self) -> Option<ServerReport> {
         match self {
             Self::Quic(connection) => quic::server_report(connection).await,
+            Self::WebTransport(session) => quic::server_report(&**session).await,
             Self::Tcp(link) => link.server_report().await,
         }
     }
@@ -158,6 +196,7 @@ impl Link {
     pub(crate) async fn server_counters(&self) -> Option<ConnectionCounters> {
         match self {
             Self::Quic(connection) => quic::server_report(connection).await?.connection,
+            Self::WebTransport(session) => quic::server_report(&**session).await?.connection,
             Self::Tcp(_) => None,
         }
     }
@@ -166,6 +205,7 @@ impl Link {
     pub(crate) fn share(&self) -> Option<Self> {
         match self {
             Self::Quic(connection) => Some(Self::Quic(connection.clone())),
+            Self::WebTransport(session) => Some(Self::WebTransport(session.clone())),
             Self::Tcp(_) => None,
         }
     }
@@ -174,6 +214,7 @@ impl Link {
     pub(crate) fn counters(&self) -> Option<ConnectionCounters> {
         match self {
             Self::Quic(connection) => Some(connection.stats().into()),
+            Self::WebTransport(session) => Some(session.connection().stats().into()),
             Self::Tcp(_) => None,
         }
     }
@@ -182,6 +223,7 @@ impl Link {
     pub(crate) fn agreed(&self) -> Agreed {
         match self {
             Self::Quic(connection) => Agreed::of_quic(connection),
+            Self::WebTransport(session) => Agreed::of_quic(session.connection()),
             Self::Tcp(link) => link.agreed(),
         }
     }
@@ -190,6 +232,7 @@ impl Link {
     pub(crate) fn close(self) {
         match self {
             Self::Quic(connection) => connection.close(0_u32.into(), b"done"),
+            Self::WebTransport(session) => session.close(),
             // Dropping the stream closes the connection.
             Self::Tcp(link) => drop(link),
         }
@@ -202,6 +245,10 @@ impl Link {
         match self {
             Self::Quic(connection) => {
                 connection.close(0_u32.into(), b"done");
+                connector.wait_idle().await;
+            }
+            Self::WebTransport(session) => {
+                session.close();
                 connector.wait_idle().await;
             }
             Self::Tcp(link) => link.close_and_wait().await?,

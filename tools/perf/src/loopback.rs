@@ -64,6 +64,7 @@ impl Loopback {
             versions: None,
             early_data: true,
             tcp: true,
+            webtransport: false,
             shards: 1,
             clock: CpuClock::Thread,
         };

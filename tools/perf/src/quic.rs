@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use courser::{Connection, EarlyData, Endpoint, RecvStream, SendStream};
+use courser::{Connection, EarlyData, Endpoint};
 use courser_measure::target::{local_ip_for, port_closed};
 use courser_measure::{Failure, IoCounters, Mover, Moves, MovesTotal};
 
+use crate::carrier::{Carrier, Receiving, Sending, Unsent};
 use crate::meter::Meter;
 use crate::network::Network;
 use crate::remote::Remote;
@@ -116,7 +117,7 @@ pub(crate) async fn complete(connection: &Connection) -> Result<EarlyData, Failu
 
 /// Sends until `until`, and waits until the server has read it all.
 pub(crate) async fn upload(
-    connection: &Connection,
+    connection: &impl Carrier,
     until: Until,
     meter: &Meter,
 ) -> Result<(), Failure> {
@@ -131,15 +132,15 @@ pub(crate) async fn upload(
 }
 
 async fn send_until(
-    send: &mut SendStream,
+    send: &mut impl Sending,
     deadline: Instant,
     meter: &Meter,
 ) -> Result<(), Failure> {
     while Instant::now() < deadline {
-        let mut chunk = [wire::filler(CHUNK as u64)];
+        let chunk = wire::filler(CHUNK as u64);
         // No bytes are lost if the deadline interrupts a waiting write.
-        match tokio::time::timeout_at(deadline.into(), send.write_chunks(&mut chunk)).await {
-            Ok(written) => meter.on_sent(written?.bytes),
+        match tokio::time::timeout_at(deadline.into(), send.write_some(chunk)).await {
+            Ok(written) => meter.on_sent(written?),
             Err(_) => break,
         }
     }
@@ -148,7 +149,7 @@ async fn send_until(
 
 /// Receives responses until `until`, and counts their bytes.
 pub(crate) async fn download(
-    connection: &Connection,
+    connection: &impl Carrier,
     until: Until,
     meter: &Meter,
 ) -> Result<(), Failure> {
@@ -162,22 +163,19 @@ pub(crate) async fn download(
     let all = receive_all(&mut receive, Some(meter));
     match until {
         Until::Bytes(bytes) => expect_length(all.await?, bytes),
-        Until::At(deadline) => {
-            match tokio::time::timeout_at(deadline.into(), all).await {
-                Ok(received) => expect_length(received?, ENDLESS),
-                Err(_) => {
-                    // A stream that has ended cannot be stopped, which is harmless.
-                    let _ = receive.stop(0_u32.into());
-                    Ok(())
-                }
+        Until::At(deadline) => match tokio::time::timeout_at(deadline.into(), all).await {
+            Ok(received) => expect_length(received?, ENDLESS),
+            Err(_) => {
+                receive.stop();
+                Ok(())
             }
-        }
+        },
     }
 }
 
 /// Sends a request and receives its response.
 pub(crate) async fn exchange(
-    connection: &Connection,
+    connection: &impl Carrier,
     request: &Request,
     meter: &Meter,
 ) -> Result<(), Failure> {
@@ -192,7 +190,7 @@ pub(crate) async fn exchange(
 /// Sends a request on a unidirectional stream, and receives a response on one of the server. The server may
 /// answer requests in any order.
 pub(crate) async fn exchange_uni(
-    connection: &Connection,
+    connection: &impl Carrier,
     request: &Request,
     meter: &Meter,
 ) -> Result<(), Failure> {
@@ -207,22 +205,22 @@ pub(crate) async fn exchange_uni(
 }
 
 async fn send_request(
-    send: &mut SendStream,
+    send: &mut impl Sending,
     request: &Request,
     meter: &Meter,
 ) -> Result<(), Failure> {
     send.write_chunk(request.start.clone()).await?;
     meter.on_sent(request.start.len() - HEADER);
     send_filler(send, request.rest, Some(meter)).await?;
-    Ok(send.finish()?)
+    send.finish()
 }
 
 /// Sends `bytes` bytes of filler, and counts them in `meter`.
 pub(crate) async fn send_filler(
-    send: &mut SendStream,
+    send: &mut impl Sending,
     mut bytes: u64,
     meter: Option<&Meter>,
-) -> Result<(), courser::WriteError> {
+) -> Result<(), Unsent> {
     while bytes > 0 {
         let chunk = wire::filler(bytes);
         let len = chunk.len();
@@ -235,7 +233,7 @@ pub(crate) async fn send_filler(
     Ok(())
 }
 
-async fn receive_all(receive: &mut RecvStream, meter: Option<&Meter>) -> Result<u64, Failure> {
+async fn receive_all(receive: &mut impl Receiving, meter: Option<&Meter>) -> Result<u64, Failure> {
     let mut chunks = [const { Bytes::new() }; CHUNKS_AT_ONCE];
     let mut received = 0;
     while let Some(count) = receive.read_chunks(&mut chunks).await? {
@@ -260,7 +258,7 @@ fn expect_length(received: u64, expected: u64) -> Result<(), Failure> {
 }
 
 /// Requests the server's counters; returns `None` when the server does not support the request.
-pub(crate) async fn server_report(connection: &Connection) -> Option<ServerReport> {
+pub(crate) async fn server_report(connection: &impl Carrier) -> Option<ServerReport> {
     tokio::time::timeout(REPORT_TIMEOUT, request_report(connection))
         .await
         .ok()?
@@ -268,7 +266,7 @@ pub(crate) async fn server_report(connection: &Connection) -> Option<ServerRepor
         .flatten()
 }
 
-async fn request_report(connection: &Connection) -> Result<Option<ServerReport>, Failure> {
+async fn request_report(connection: &impl Carrier) -> Result<Option<ServerReport>, Failure> {
     let (mut send, mut receive) = connection.open_bi().await?;
     send.write_all(&REPORT_REQUEST.to_be_bytes()).await?;
     send.finish()?;
@@ -277,7 +275,7 @@ async fn request_report(connection: &Connection) -> Result<Option<ServerReport>,
         report.extend_from_slice(&chunk);
         let seen = report.len().min(REPORT_START.len());
         if report.len() > MAX_REPORT || report[..seen] != REPORT_START[..seen] {
-            let _ = receive.stop(0_u32.into());
+            receive.stop();
             return Ok(None);
         }
     }

@@ -55,6 +55,8 @@ pub struct Remote {
 pub enum Over {
     /// QUIC, over UDP.
     Quic,
+    /// A session of WebTransport on each connection of HTTP/3.
+    WebTransport,
     /// TLS over TCP, with one exchange at a time on a connection.
     Tcp,
 }
@@ -64,6 +66,7 @@ impl Over {
     pub fn name(self) -> &'static str {
         match self {
             Self::Quic => "quic",
+            Self::WebTransport => "webtransport",
             Self::Tcp => "tls over tcp",
         }
     }
@@ -110,8 +113,12 @@ impl Remote {
 
     /// Returns the failure for a server that does not support the protocol.
     pub(crate) fn protocol_mismatch(&self) -> Failure {
+        let name = match self.over {
+            Over::WebTransport => "h3",
+            Over::Quic | Over::Tcp => "perf",
+        };
         let text = format!(
-            "{} does not support the protocol 'perf' (ALPN)",
+            "{} does not support the protocol '{name}' (ALPN)",
             self.address
         );
         Failure::with_cause(text, Cause::Protocol)

@@ -49,7 +49,7 @@ pub struct Settings {
     pub target: String,
     /// The address of the server.
     pub address: String,
-    /// `quic` or `tls over tcp`.
+    /// `quic`, `webtransport` or `tls over tcp`.
     pub transport: &'static str,
     /// The scenario with its parameters.
     pub scenario: Scenario,

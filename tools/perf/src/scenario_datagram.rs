@@ -11,14 +11,16 @@ use crate::session::Session;
 pub(crate) async fn run(bench: &mut Bench<'_>, shape: Shape) -> Result<Outcome, Failure> {
     let mut session = Session::open(bench.remote, 1).await?;
     datagram::check_version(session.server_report().await.as_ref(), "datagram")?;
-    let Some(Link::Quic(connection)) = session.lanes(bench.remote, 1).await?.pop() else {
+    let Some(link @ (Link::Quic(_) | Link::WebTransport(_))) =
+        session.lanes(bench.remote, 1).await?.pop()
+    else {
         return Err(Failure::new("datagrams need QUIC"));
     };
     let meter = session.meter();
     let start = bench.start(session.io()).await;
     let mut datagrams = None;
     let work = async {
-        let counts = datagram::measure(&connection, shape, &meter).await?;
+        let counts = link.measure_datagrams(shape, &meter).await?;
         datagrams = Some(counts);
         Ok(())
     };

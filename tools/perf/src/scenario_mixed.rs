@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use courser::Connection;
 use courser_measure::Failure;
 use tokio::task::{JoinError, JoinHandle};
 
@@ -45,7 +44,7 @@ pub(crate) async fn run(
     datagram::check_version(session.server_report().await.as_ref(), "mixed")?;
     let parts = parts(load);
     let mut lanes = session.lanes(bench.remote, parts.len() as u64 + 1).await?;
-    let Some(Link::Quic(connection)) = lanes.pop() else {
+    let Some(link @ (Link::Quic(_) | Link::WebTransport(_))) = lanes.pop() else {
         return Err(Failure::new("datagrams need QUIC"));
     };
     let Amount::Time(time) = bench.work else {
@@ -66,7 +65,7 @@ pub(crate) async fn run(
         amount: plan.amount,
     };
     let warm_up = plan.warm_up.unwrap_or_default();
-    let mut sending = tokio::spawn(measure_datagrams(connection, datagrams, warm_up));
+    let mut sending = tokio::spawn(measure_datagrams(link, datagrams, warm_up));
     let tasks = lanes.into_iter().zip(parts).map(|(lane, part)| {
         let (requests, meter) = (requests.clone(), meter.clone());
         async move { part.run(lane, until, &requests, &meter).await }
@@ -136,12 +135,12 @@ impl Part {
 }
 
 async fn measure_datagrams(
-    connection: Connection,
+    link: Link,
     shape: datagram::Shape,
     warm_up: Duration,
 ) -> Result<Datagrams, Failure> {
     tokio::time::sleep(warm_up).await;
-    datagram::measure(&connection, shape, &Meter::new()).await
+    link.measure_datagrams(shape, &Meter::new()).await
 }
 
 /// Runs `work` until it ends, or until the datagrams fail. Writes their counts to `counts` if they end

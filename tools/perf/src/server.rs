@@ -7,18 +7,20 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use bytes::{Bytes, BytesMut};
 use courser::{
     BindError, Connection, ConnectionError, EarlyData, EarlyDataOptions, Endpoint, Incoming,
-    QuicVersion, RecvStream, SendStream, ServerConfig, TransportConfig,
+    QuicVersion, ServerConfig, TransportConfig, h3,
 };
 use courser_base::with_port;
 use courser_measure::tls::{self, Identity};
 use courser_measure::{CpuClock, Failure, IoCounters};
 
+use crate::carrier::{Carrier, Receiving as _, Sending as _, Unsent};
 use crate::context::Context;
 use crate::datagram::{self, DATAGRAM_REQUEST};
 use crate::event::{Event, Events, Moved};
 use crate::quic::send_filler;
 use crate::server_report::ServerReport;
 use crate::tcp::TcpServer;
+use crate::web_transport::WebSession;
 use crate::wire::{DATAGRAM_BYTES, DATAGRAMS, HeaderReader, MAX_STREAMS, PROTOCOL, REPORT_REQUEST};
 
 /// The settings of a server.
@@ -37,6 +39,8 @@ pub struct ServerOptions {
     pub early_data: bool,
     /// True to also serve TLS over TCP, on the same port.
     pub tcp: bool,
+    /// True to also serve sessions of WebTransport, to QUIC clients that choose HTTP/3.
+    pub webtransport: bool,
     /// The number of shards of the endpoint, see [`courser::EndpointBuilder::shards`]. Several shards need a
     /// runtime with several threads.
     pub shards: usize,
@@ -71,7 +75,12 @@ impl Server {
             datagram_receive_buffer_size: Some(DATAGRAM_BYTES),
             ..options.transport
         };
-        let mut config = ServerConfig::with_rustls(tls.clone()).transport_config(transport);
+        let mut of_quic = tls.clone();
+        if options.webtransport {
+            let protocols = &mut Arc::make_mut(&mut of_quic).alpn_protocols;
+            protocols.push(h3::ALPN.as_bytes().to_vec());
+        }
+        let mut config = ServerConfig::with_rustls(of_quic).transport_config(transport);
         if let Some(versions) = options.versions {
             config = config.versions(versions);
         }
@@ -172,15 +181,29 @@ async fn serve(incoming: Incoming, endpoint: Endpoint, context: Arc<Context>) {
         Ok(connection) => connection,
         Err(error) => return context.events.failed("quic", peer, &error),
     };
+    let data = connection.handshake_data();
+    let protocol = data.and_then(|data| data.protocol);
+    if protocol.as_deref() == Some(h3::ALPN.as_bytes()) {
+        return WebSession::serve(connection, move |session| {
+            serve_client(session, endpoint.clone(), context.clone())
+        })
+        .await;
+    }
+    serve_client(connection, endpoint, context).await;
+}
+
+/// Serves a connection or a session until it ends.
+async fn serve_client<C: Carrier>(carrier: C, endpoint: Endpoint, context: Arc<Context>) {
+    let peer = carrier.connection().remote_address();
     let client = Arc::new(Client {
-        connection,
+        carrier,
         endpoint,
         context,
         moved: MovedBytes::default(),
         measures_datagrams: AtomicBool::new(false),
     });
     let uni = tokio::spawn(serve_uni(client.clone()));
-    while let Ok((send, receive)) = client.connection.accept_bi().await {
+    while let Ok((send, receive)) = client.carrier.accept_bi().await {
         let client = client.clone();
         tokio::spawn(async move {
             let result = client.answer(send, receive).await;
@@ -205,8 +228,8 @@ async fn accept(incoming: Incoming, early_data: bool) -> Result<Connection, Conn
 }
 
 /// Answers requests on unidirectional streams, on streams of the server.
-async fn serve_uni(client: Arc<Client>) {
-    while let Ok(receive) = client.connection.accept_uni().await {
+async fn serve_uni<C: Carrier>(client: Arc<Client<C>>) {
+    while let Ok(receive) = client.carrier.accept_uni().await {
         let client = client.clone();
         tokio::spawn(async move {
             let result = client.answer_uni(receive).await;
@@ -215,10 +238,10 @@ async fn serve_uni(client: Arc<Client>) {
     }
 }
 
-/// The state that the requests of one QUIC client share.
+/// The state that the requests of one client share.
 #[derive(Debug)]
-struct Client {
-    connection: Connection,
+struct Client<C> {
+    carrier: C,
     endpoint: Endpoint,
     context: Arc<Context>,
     moved: MovedBytes,
@@ -260,8 +283,8 @@ impl<E: std::error::Error> From<E> for Refused {
     }
 }
 
-impl Client {
-    async fn answer(&self, mut send: SendStream, mut receive: RecvStream) -> Result<(), Refused> {
+impl<C: Carrier> Client<C> {
+    async fn answer(&self, mut send: C::Sending, mut receive: C::Receiving) -> Result<(), Refused> {
         let response_len = match self.read_request(&mut receive).await? {
             Request::Bytes(response_len) => response_len,
             Request::Datagrams(start) => {
@@ -270,10 +293,13 @@ impl Client {
             }
         };
         match response_len {
-            Some(REPORT_REQUEST) => send.write_all(&self.report().to_json()).await?,
+            Some(REPORT_REQUEST) => {
+                let sent = send.write_all(&self.report().to_json()).await;
+                sent.map_err(Failure::from)?;
+            }
             Some(response_len) => self.respond(&mut send, response_len).await?,
             None => {
-                send.reset(NO_HEADER.into())?;
+                send.reset(NO_HEADER)?;
                 return Err(Refused("a request without a header".to_owned()));
             }
         }
@@ -283,12 +309,12 @@ impl Client {
     /// Measures datagrams. Refuses a second measurement on the connection at the same time.
     async fn measure_datagrams(
         &self,
-        mut send: SendStream,
-        receive: RecvStream,
+        mut send: C::Sending,
+        receive: C::Receiving,
         start: &[u8],
     ) -> Result<(), Refused> {
         if self.measures_datagrams.swap(true, Relaxed) {
-            send.reset(BUSY.into())?;
+            send.reset(BUSY)?;
             return Err(Refused(
                 "another measurement of datagrams runs on this connection".to_owned(),
             ));
@@ -298,23 +324,23 @@ impl Client {
         };
         let on_sent = |size| count(&self.moved.sent, size);
         let on_received = |size| count(&self.moved.received, size);
-        let connection = &self.connection;
-        let result = datagram::serve(connection, send, receive, start, on_sent, on_received).await;
+        let carrier = &self.carrier;
+        let result = datagram::serve(carrier, send, receive, start, on_sent, on_received).await;
         self.measures_datagrams.store(false, Relaxed);
         Ok(result?)
     }
 
-    async fn answer_uni(&self, mut receive: RecvStream) -> Result<(), Refused> {
+    async fn answer_uni(&self, mut receive: C::Receiving) -> Result<(), Refused> {
         let Request::Bytes(Some(response_len)) = self.read_request(&mut receive).await? else {
             return Err(Refused("a request without a header".to_owned()));
         };
-        let mut send = self.connection.open_uni().await?;
+        let mut send = self.carrier.open_uni().await?;
         self.respond(&mut send, response_len).await?;
         Ok(send.finish()?)
     }
 
     /// Reads a request to its end. Of a request for datagrams, reads the header only.
-    async fn read_request(&self, receive: &mut RecvStream) -> Result<Request, courser::ReadError> {
+    async fn read_request(&self, receive: &mut C::Receiving) -> Result<Request, Failure> {
         let mut header = HeaderReader::default();
         let mut chunks = [const { Bytes::new() }; CHUNKS_AT_ONCE];
         while let Some(count) = receive.read_chunks(&mut chunks).await? {
@@ -337,26 +363,22 @@ impl Client {
         Ok(Request::Bytes(header.response_len()))
     }
 
-    async fn respond(
-        &self,
-        send: &mut SendStream,
-        response_len: u64,
-    ) -> Result<(), courser::WriteError> {
+    async fn respond(&self, send: &mut C::Sending, response_len: u64) -> Result<(), Failure> {
         match send_filler(send, response_len, None).await {
             Ok(()) => {
                 self.moved.sent.fetch_add(response_len, Relaxed);
                 Ok(())
             }
             // The client has received enough: downloads with a time limit end in this way.
-            Err(error) if error.is_stopped() => Ok(()),
-            Err(error) => Err(error),
+            Err(Unsent::Stopped(_)) => Ok(()),
+            Err(Unsent::Failed(failure)) => Err(failure),
         }
     }
 
     fn report(&self) -> ServerReport {
         ServerReport {
             io: IoCounters::of_endpoint(&self.endpoint),
-            connection: Some(self.connection.stats().into()),
+            connection: Some(self.carrier.connection().stats().into()),
             ..self.context.report()
         }
     }
@@ -364,9 +386,9 @@ impl Client {
     fn note(&self, result: Result<(), Refused>) {
         // Streams that end with their connection are not reported.
         if let Err(Refused(reason)) = result
-            && self.connection.close_reason().is_none()
+            && self.carrier.connection().close_reason().is_none()
         {
-            let peer = self.connection.remote_address();
+            let peer = self.carrier.connection().remote_address();
             self.context.events.failed("quic", peer, &reason);
         }
     }

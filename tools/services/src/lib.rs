@@ -8,6 +8,7 @@
 //!   change.
 //! - [`release_memory_of_bursts`] returns the memory of a burst of clients to the system.
 //! - [`read_server_ids`] reads the connection ID settings of a server behind a load balancer.
+//! - [`webtransport::Echo`] answers sessions of WebTransport, with a page that tests them in a browser.
 //! - [`Site`] combines them: files or an upstream server, compressed and recorded.
 //!
 //! The services accept requests with the body of [`courser::serve`], and can be wrapped by axum and other
@@ -59,6 +60,8 @@ mod access_log;
 mod address_list;
 pub mod admin;
 mod body;
+#[cfg(test)]
+mod browser;
 mod bursts;
 mod exchange;
 pub mod listing;
@@ -68,6 +71,7 @@ mod record;
 mod request_id;
 mod server_ids;
 mod site;
+pub mod webtransport;
 
 pub use self::access_log::{AccessLog, LogFormat, Writer};
 pub use self::address_list::{AddressLists, ListError, ListEvent, ListKind, ListWatch};

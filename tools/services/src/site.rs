@@ -16,6 +16,7 @@ use tower_http::compression::predicate::{DefaultPredicate, Predicate as _};
 use crate::body::{Body, boxed};
 use crate::proxy::{Proxy, UpstreamFacts};
 use crate::record::{Record, Recorder};
+use crate::webtransport::Echo;
 
 /// The source of the responses of a server.
 #[derive(Clone, Debug)]
@@ -61,6 +62,7 @@ impl Site {
         };
         SiteService {
             source,
+            echo: None,
             recorder: Arc::new(recorder),
         }
     }
@@ -70,7 +72,18 @@ impl Site {
 #[derive(Clone, Debug)]
 pub struct SiteService {
     source: Source,
+    /// Resources that take precedence over those of the source.
+    echo: Option<Echo>,
     recorder: Arc<Recorder>,
+}
+
+impl SiteService {
+    /// Adds an echo of WebTransport sessions, whose paths take precedence over those of the site.
+    #[must_use]
+    pub fn with_echo(mut self, echo: Option<Echo>) -> Self {
+        self.echo = echo;
+        self
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -105,6 +118,14 @@ impl Service<Request<server::Body>> for SiteService {
 
     fn call(&mut self, mut request: Request<server::Body>) -> files::Answering {
         let mut record = self.recorder.begin(&mut request);
+        if let Some(echo) = &self.echo
+            && let Some(resource) = echo.resource(request.uri().path())
+        {
+            let echo = echo.clone();
+            return hooks::answer_later(Box::pin(async move {
+                record.answered(echo.answer(resource, request).await)
+            }));
+        }
         match &self.source {
             Source::Files(files) => {
                 hooks::answer(files, request, move |response| record.answered(response))

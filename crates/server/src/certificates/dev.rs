@@ -1,4 +1,4 @@
-//! A development certificate that is kept across restarts.
+//! A development certificate that browsers accept by its hash, in memory or kept across restarts.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,17 +9,22 @@ use rcgen::{CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256};
 
 use super::facts::CertificateFacts;
 
-/// A folder with a development certificate and its key.
+/// A development certificate, which is renewed before it expires.
 #[derive(Debug)]
 pub(crate) struct DevCertificate {
-    folder: PathBuf,
+    /// The folder with the certificate and its key; `None` in memory.
+    folder: Option<PathBuf>,
     names: Vec<String>,
+    /// The key of the last certificate that was created here. Later ones have it too, so that the hash of the public
+    /// key stays the same.
+    key: Option<KeyPair>,
     not_after: SystemTime,
 }
 
 impl DevCertificate {
+    /// Reads the certificate in a folder, or creates one there. Without a folder it is only in memory.
     pub(super) fn open(
-        folder: &Path,
+        folder: Option<&Path>,
         names: impl IntoIterator<Item = impl Into<String>>,
     ) -> Result<(Self, Identity), ConfigError> {
         let mut all: Vec<String> = LOCAL_NAMES.map(str::to_owned).to_vec();
@@ -28,16 +33,17 @@ impl DevCertificate {
                 all.push(name);
             }
         }
-        let mut kept = Self {
-            folder: folder.to_owned(),
+        let mut dev = Self {
+            folder: folder.map(Path::to_owned),
             names: all,
+            key: None,
             not_after: SystemTime::UNIX_EPOCH,
         };
-        let identity = match kept.read() {
+        let identity = match dev.read() {
             Some(identity) => identity,
-            None => kept.create()?,
+            None => dev.create(SystemTime::now())?,
         };
-        Ok((kept, identity))
+        Ok((dev, identity))
     }
 
     pub(super) fn is_old(&self) -> bool {
@@ -51,13 +57,13 @@ impl DevCertificate {
         // Another process that uses the folder may have renewed it already.
         match self.read() {
             Some(identity) => Ok(Some(identity)),
-            None => self.create().map(Some),
+            None => self.create(SystemTime::now()).map(Some),
         }
     }
 
-    /// Reads the certificate if it can still be used.
+    /// Reads the certificate of the folder if it can still be used.
     fn read(&mut self) -> Option<Identity> {
-        let (chain, key) = self.paths();
+        let (chain, key) = paths(self.folder.as_deref()?);
         let identity = Identity::from_pem_files(chain, key).ok()?;
         let facts = CertificateFacts::of_certificate(&identity.certificate())?;
         self.not_after = facts.not_after;
@@ -65,33 +71,42 @@ impl DevCertificate {
         (is_valid && facts.names == self.names).then_some(identity)
     }
 
-    fn create(&mut self) -> Result<Identity, ConfigError> {
+    fn create(&mut self, now: SystemTime) -> Result<Identity, ConfigError> {
         let unusable = |error: &dyn std::fmt::Display| ConfigError::Identity(error.to_string());
-        let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(|e| unusable(&e))?;
+        let key = match self.key.take() {
+            Some(key) => key,
+            None => KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(|e| unusable(&e))?,
+        };
         let mut params = CertificateParams::new(self.names.clone()).map_err(|e| unusable(&e))?;
-        let now = SystemTime::now();
+        // By default the number is derived from the key, which later certificates have too.
+        let seconds = now.duration_since(SystemTime::UNIX_EPOCH);
+        params.serial_number = Some(seconds.unwrap_or_default().as_secs().into());
         // Clocks of clients may be slightly behind.
         params.not_before = (now - CLOCK_SKEW).into();
         params.not_after = (now + VALID_FOR).into();
         let certificate = params.self_signed(&key).map_err(|e| unusable(&e))?;
         self.not_after = now + VALID_FOR;
         let (chain_text, key_text) = (certificate.pem(), key.serialize_pem());
-        let (chain_path, key_path) = self.paths();
-        let written = make_folder(&self.folder)
-            .and_then(|()| write_private(&key_path, key_text.as_bytes()))
-            .and_then(|()| write_private(&chain_path, chain_text.as_bytes()));
-        written.map_err(|error| {
-            ConfigError::Identity(format!(
-                "cannot keep the certificate in {}: {error}",
-                self.folder.display()
-            ))
-        })?;
+        if let Some(folder) = &self.folder {
+            keep(folder, &chain_text, &key_text).map_err(|error| {
+                let folder = folder.display();
+                ConfigError::Identity(format!("cannot keep the certificate in {folder}: {error}"))
+            })?;
+        }
+        self.key = Some(key);
         Identity::from_pem(chain_text.as_bytes(), key_text.as_bytes())
     }
+}
 
-    fn paths(&self) -> (PathBuf, PathBuf) {
-        (self.folder.join("cert.pem"), self.folder.join("key.pem"))
-    }
+fn keep(folder: &Path, chain: &str, key: &str) -> std::io::Result<()> {
+    let (chain_path, key_path) = paths(folder);
+    make_folder(folder)?;
+    write_private(&key_path, key.as_bytes())?;
+    write_private(&chain_path, chain.as_bytes())
+}
+
+fn paths(folder: &Path) -> (PathBuf, PathBuf) {
+    (folder.join("cert.pem"), folder.join("key.pem"))
 }
 
 /// Creates a folder that only its owner can access.
@@ -128,3 +143,31 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const VALID_FOR: Duration = Duration::from_secs(13 * 24 * 60 * 60);
 const RENEW_BEFORE: Duration = Duration::from_secs(2 * DAY.as_secs());
 const CLOCK_SKEW: Duration = Duration::from_secs(60 * 60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn certificate_in_memory_is_renewed_with_its_key() {
+        let (mut dev, first) = DevCertificate::open(None, ["box.test"]).expect("a certificate");
+        assert!(!dev.is_old());
+        assert!(dev.renew_if_old().expect("no change").is_none());
+        let facts = |identity: &Identity| {
+            CertificateFacts::of_certificate(&identity.certificate()).expect("readable")
+        };
+        let first = facts(&first);
+        assert_eq!(first.names, ["localhost", "127.0.0.1", "::1", "box.test"]);
+        let later = SystemTime::now() - VALID_FOR;
+        let old = facts(&dev.create(later).expect("a certificate"));
+        assert!(dev.is_old());
+        let renewed = dev.renew_if_old().expect("a certificate").expect("renewed");
+        let renewed = facts(&renewed);
+        assert!(!dev.is_old());
+        assert_eq!(old.spki_sha256, renewed.spki_sha256);
+        assert_ne!(old.sha256, renewed.sha256);
+        assert_eq!(first.spki_sha256, renewed.spki_sha256);
+        let validity = renewed.not_after.duration_since(renewed.not_before);
+        assert!(validity.expect("in order") < 14 * DAY);
+    }
+}

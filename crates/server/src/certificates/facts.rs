@@ -65,8 +65,8 @@ impl CertificateFacts {
     /// 3600 bytes minus ServerHello, signature and headers.
     pub const FITS_FIRST_FLIGHT: usize = 3000;
 
-    /// Returns `None` if the certificate cannot be parsed.
-    pub(super) fn of_certificate(der: &CertificateDer<'_>) -> Option<Self> {
+    /// Reads a certificate alone, such as that of a peer. Returns `None` if it cannot be parsed.
+    pub fn of_certificate(der: &CertificateDer<'_>) -> Option<Self> {
         let read = Certificate::parse(der)?;
         Some(Self {
             spki_sha256: sha256(&read.public_key),

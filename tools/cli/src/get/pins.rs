@@ -7,7 +7,7 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use super::exit::{FAILED_INIT, Failed, PINNED_KEY};
 
 /// Parses `sha256//BASE64`, several of them separated by semicolons.
-pub(super) fn read(text: &str) -> Result<Vec<[u8; 32]>, Failed> {
+pub(crate) fn read(text: &str) -> Result<Vec<[u8; 32]>, Failed> {
     if !text.starts_with(PREFIX) {
         let text = match Path::new(text).exists() {
             true => format!("--pinnedpubkey: hashes are needed, not the key {text}: {REMEDY}"),

@@ -59,7 +59,7 @@ async fn run(arguments: &ClientArguments, is_stopped: &AtomicBool) -> Result<Exi
         Form::Csv(_) => output::line(Csv::header()),
         Form::Json => {}
     }
-    if form != Form::Json && remote.over == Over::Quic {
+    if form != Form::Json && remote.over != Over::Tcp {
         let machine = sockets::capabilities();
         machine.warnings.iter().for_each(output::note);
     }
@@ -155,7 +155,11 @@ fn remotes(
         None if arguments.insecure => Trust::AnyServer,
         None => Trust::System,
     };
-    let tls = Arc::new(tls::client(&trust, PROTOCOL)?);
+    let protocol = match arguments.plan.webtransport {
+        true => courser::h3::ALPN.as_bytes(),
+        false => PROTOCOL,
+    };
+    let tls = Arc::new(tls::client(&trust, protocol)?);
     let (host, port) = split_target(&arguments.server, DEFAULT_PORT)?;
     let remotes = resolve(host, port)?.into_iter().map(|address| Remote {
         target: arguments.server.clone(),
@@ -164,10 +168,10 @@ fn remotes(
             .server_name
             .clone()
             .unwrap_or_else(|| without_zone(host).to_owned()),
-        over: if arguments.plan.tcp {
-            Over::Tcp
-        } else {
-            Over::Quic
+        over: match (arguments.plan.tcp, arguments.plan.webtransport) {
+            (true, _) => Over::Tcp,
+            (false, true) => Over::WebTransport,
+            (false, false) => Over::Quic,
         },
         congestion: arguments.common.cc,
         capacity_rise: !arguments.common.no_capacity_rise,

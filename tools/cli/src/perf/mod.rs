@@ -132,6 +132,7 @@ fn options(
         versions: Some(arguments.common.quic_version.clone()).filter(|list| !list.is_empty()),
         early_data: arguments.early_data,
         tcp: arguments.tcp,
+        webtransport: arguments.webtransport,
         shards: usize::from(arguments.shards),
         clock: CpuClock::Process,
     })

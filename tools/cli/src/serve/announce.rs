@@ -7,6 +7,7 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use courser::server::{CertificateFacts, Drained, ServerHandle, ServerStats};
 use courser_measure::printable;
 use courser_services::admin::early_data_counts;
+use courser_services::webtransport::Echo;
 use courser_units::rfc3339;
 use serde_json::json;
 
@@ -22,6 +23,7 @@ pub(super) struct Announcement<'a> {
     /// The addresses of plain HTTP.
     pub(super) redirects: Vec<SocketAddr>,
     pub(super) admin: Option<SocketAddr>,
+    pub(super) echo: Option<&'a Echo>,
 }
 
 impl Announcement<'_> {
@@ -62,6 +64,13 @@ impl Announcement<'_> {
             "certificate": certificate.map(in_json),
             "certificates": certificates.iter().map(in_json).collect::<Vec<_>>(),
             "chrome": certificate.map(|it| self.chrome(it)),
+            "webtransport": self.echo.map(|echo| json!({
+                "url": self.url_of(echo.path()),
+                "page": self.url_of(Echo::PAGE),
+                "certificate_sha256": certificate
+                    .filter(|_| self.protocols.is_dev)
+                    .map(|it| BASE64_STANDARD.encode(it.sha256)),
+            })),
         })
     }
 
@@ -90,6 +99,10 @@ impl Announcement<'_> {
                 "early data",
                 "safe requests in 0-RTT, others get 425 Too Early",
             );
+        }
+        if let Some(echo) = self.echo {
+            let (sessions, page) = (self.url_of(echo.path()), self.url_of(Echo::PAGE));
+            row("webtransport", &format!("{sessions}  (test page: {page})"));
         }
         self.certificate_rows(&mut row);
         if let Some(domain) = self.protocols.domains.first() {
@@ -140,6 +153,10 @@ impl Announcement<'_> {
                 "spki sha256",
                 &BASE64_STANDARD.encode(certificate.spki_sha256),
             );
+            if self.protocols.is_dev && self.echo.is_some() {
+                let hash = BASE64_STANDARD.encode(certificate.sha256);
+                row("cert sha256", &format!("{hash}  (serverCertificateHashes)"));
+            }
             if self.protocols.is_dev && self.protocols.has_quic {
                 row("chrome", &self.chrome(&certificate));
             }
@@ -207,6 +224,11 @@ impl Announcement<'_> {
         )
     }
 
+    /// Returns the URL of a path of the server.
+    fn url_of(&self, path: &str) -> String {
+        format!("{}{path}", self.url().trim_end_matches('/'))
+    }
+
     fn chrome(&self, certificate: &CertificateFacts) -> String {
         format!(
             "google-chrome --origin-to-force-quic-on={} --ignore-certificate-errors-spki-list={} {}",
@@ -245,6 +267,25 @@ pub(super) fn print_drained(drained: &Drained, early_data: Option<&ServerStats>,
         event["early_data"] = early_data_counts(stats);
     }
     messages::line(event.to_string());
+}
+
+/// Prints the hashes of a development certificate that was renewed.
+pub(super) fn print_hashes(facts: &CertificateFacts, as_json: bool) {
+    let until = rfc3339(facts.not_after);
+    let hash = BASE64_STANDARD.encode(facts.sha256);
+    if as_json {
+        let event = json!({
+            "event": "certificate",
+            "certificate": in_json(facts),
+            "certificate_sha256": hash,
+        });
+        messages::line(event.to_string());
+    } else {
+        messages::note(format!(
+            "the new certificate is valid until {until}, sha256 {hash} (serverCertificateHashes), spki sha256 {}",
+            BASE64_STANDARD.encode(facts.spki_sha256)
+        ));
+    }
 }
 
 fn in_json(facts: &CertificateFacts) -> serde_json::Value {

@@ -11,6 +11,7 @@ use courser_units::{parse_duration, parse_quantity};
 
 use super::acme::AcmeArguments;
 use super::moves::MoveArguments;
+use super::webtransport::WebTransportArguments;
 use crate::values::{
     controller_help, controller_long_help, parse_controller, parse_listen, parse_origin,
     parse_shards,
@@ -184,6 +185,9 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     pub(crate) moves: MoveArguments,
+
+    #[command(flatten)]
+    pub(crate) webtransport: WebTransportArguments,
 
     /// Put a server ID for load balancers into connection IDs: quic-lb:FILE
     ///
@@ -652,7 +656,9 @@ Examples:
   courser serve --proxy http://localhost:8080 --acme --domain example.org
       Forward requests to a local server and obtain a certificate
   courser serve --admin 127.0.0.1:9443 --access-log=json
-      Log requests as JSON and show a live page at http://127.0.0.1:9443/";
+      Log requests as JSON and show a live page at http://127.0.0.1:9443/
+  courser serve --webtransport-echo
+      Test WebTransport in a browser at https://localhost:4433/webtransport";
 
 fn parse_admin(text: &str) -> Result<SocketAddr, String> {
     courser_measure::target::parse_socket_addr(text).map_err(|_| {

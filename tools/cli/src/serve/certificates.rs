@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use courser::Identity;
 use courser::server::Certificates;
 use courser_measure::certificate::{Certificate, length_in_order};
 use courser_measure::{Failure, tls};
@@ -58,13 +57,7 @@ pub(super) fn open(
     if arguments.acme.is_on {
         return acme(&arguments.acme, domains);
     }
-    let always = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
-    let names = domains
-        .iter()
-        .filter(|name| !always.contains(name))
-        .cloned();
-    let identity = Identity::self_signed(always.iter().cloned().chain(names))?;
-    Ok(Certificates::try_from(identity)?)
+    Ok(Certificates::dev(domains)?)
 }
 
 /// Returns warnings of certificates in these files that clients will refuse, or that many clients cannot verify.

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use courser::server::{AltSvc, BodyRate, Limits, ReadRate, Server, shutdown_signal};
@@ -14,7 +14,7 @@ use courser_services::{AddressLists, ListError, Proxy, Site, open_files_limit, r
 
 use super::args::Arguments;
 use super::inherited::Inherited;
-use super::plan::{AdminPlan, LogPlan, Plan, Protocols};
+use super::plan::{AdminPlan, Listener, LogPlan, Plan, Protocols};
 use super::{certificates, files, messages};
 use crate::error::Failure;
 use crate::process::RECORDS;
@@ -33,6 +33,15 @@ pub(super) fn plan(arguments: &Arguments, inherited: &Inherited) -> Result<Plan,
     let listen = addresses(arguments, &inherited.addresses(arguments));
     let mut warnings = warnings(arguments, listen.first, admin.as_ref());
     warnings.extend(inherited.warnings(arguments, shards(arguments)));
+    let is_dev = !arguments.certificate.is_public();
+    let handle = Arc::new(OnceLock::new());
+    let listener = Listener {
+        certificate_files: arguments.certificate.cert.clone(),
+        is_dev,
+        echo: arguments.webtransport.echo(is_dev, &handle),
+        handle,
+        as_json: arguments.json,
+    };
     Ok(Plan {
         site,
         compresses_proxied: arguments.proxy_compress,
@@ -42,7 +51,7 @@ pub(super) fn plan(arguments: &Arguments, inherited: &Inherited) -> Result<Plan,
             domains: arguments.domain.clone(),
             has_quic: !arguments.no_quic,
             has_tcp: !arguments.no_tcp,
-            is_dev: !arguments.certificate.is_public(),
+            is_dev,
             has_early_data: arguments.early_data,
             asks_for_certificates: arguments.certificate.client_ca.is_some(),
         },
@@ -53,7 +62,7 @@ pub(super) fn plan(arguments: &Arguments, inherited: &Inherited) -> Result<Plan,
             path: arguments.access_log_file.clone(),
         }),
         warnings,
-        certificate_files: arguments.certificate.cert.clone(),
+        listener,
         admin,
         as_json: arguments.json,
         drain_timeout: arguments.drain_timeout,
@@ -139,6 +148,7 @@ fn server(arguments: &Arguments, listen: &Listen, lists: &AddressLists) -> Resul
     }
     let mut http3 = courser::h3::Config::new(courser::Side::Server);
     http3.origins.clone_from(&arguments.origin);
+    arguments.webtransport.enable(&mut http3)?;
     let mut server = server
         .config(http3)
         // Names of the certificate, unless the user has listed others.

@@ -19,9 +19,10 @@ mod upgrade;
 #[cfg(not(target_os = "linux"))]
 #[path = "without_upgrade.rs"]
 mod upgrade;
+mod webtransport;
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -30,8 +31,10 @@ use courser::server::{Bound, Cause, Event, OwnResponse, Server, ServerHandle, sh
 use courser::telemetry::{SinkFactory, Tee};
 use courser_measure::{Watch, printable};
 use courser_services::admin::Observer;
+use courser_services::webtransport::Echo;
 use courser_services::{
-    AccessLog, ListEvent, ListWatch, Metrics, Recorder, Site, Writer, release_memory_of_bursts,
+    AccessLog, AddressLists, ListEvent, ListWatch, Metrics, Recorder, Site, Writer,
+    release_memory_of_bursts,
 };
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -42,7 +45,7 @@ use self::inherited::Inherited;
 #[cfg(target_os = "linux")]
 use self::notify::notify;
 use self::open_admin::{OpenAdmin, open_admin};
-use self::plan::{LogPlan, Plan, Protocols};
+use self::plan::{Listener, LogPlan, Plan, Protocols};
 #[cfg(not(target_os = "linux"))]
 use self::upgrade::notify;
 use crate::error::Failure;
@@ -76,7 +79,7 @@ async fn run(plan: Plan, mut inherited: Inherited) -> Result<(), Failure> {
         log,
         admin,
         warnings,
-        certificate_files,
+        listener,
         as_json,
         drain_timeout,
     } = plan;
@@ -85,13 +88,15 @@ async fn run(plan: Plan, mut inherited: Inherited) -> Result<(), Failure> {
     let observer = Observer::new();
     inherited.receive(admin.as_ref().map(|it| it.address))?;
     let (log, writer) = open_log(log, as_json)?.unzip();
-    let server = with_listeners(server, log.clone(), certificate_files, as_json);
+    let (echo, later_handle) = (listener.echo.clone(), listener.handle.clone());
+    let server = with_listeners(server, log.clone(), listener);
     let server = server.inherit(std::mem::take(&mut inherited.sockets));
     // Only the admin endpoints report what is counted.
     let is_reported = admin.is_some();
     let sinks = sinks(traces, is_reported.then_some(&observer));
     let bound = bind(server, is_reported.then_some(&connections), sinks, &plain)?;
     let handle = bound.handle();
+    later_handle.get_or_init(|| handle.clone());
     let metrics = is_reported.then(|| metrics(&connections, log.as_ref(), &site));
     let opening = admin.zip(metrics.clone()).map(|(plan, metrics)| {
         let socket = inherited.admin.take();
@@ -99,20 +104,14 @@ async fn run(plan: Plan, mut inherited: Inherited) -> Result<(), Failure> {
     });
     let admin = opening.transpose()?;
     let admin_address = admin.as_ref().map(|it| it.address);
-    let lists = ListWatch::new(lists, handle.clone(), print_list_events(as_json));
-    let reload = Reload {
-        handle: handle.clone(),
-        log: log.clone(),
-        lists,
-        as_json,
-    };
-    let background = background(reload, admin);
+    let background = background(&handle, log.clone(), lists, admin, as_json);
     let announcement = Announcement {
         handle: &handle,
         protocols: &protocols,
         what: &what,
         redirects: bound.redirect_addrs(),
         admin: admin_address,
+        echo: echo.as_ref(),
     };
     announce(&announcement, &warnings, as_json);
     // Programs read the address from the first line.
@@ -125,7 +124,7 @@ async fn run(plan: Plan, mut inherited: Inherited) -> Result<(), Failure> {
     if !inherited.on_serving() {
         notify("READY=1");
     }
-    let drained = bound.service(service).await;
+    let drained = bound.service(service.with_echo(echo)).await;
     background.iter().for_each(JoinHandle::abort);
     let took = drained.as_ref().map_or(drain_timeout, |it| it.took);
     end_log(log.zip(writer), drain_timeout.saturating_sub(took));
@@ -160,15 +159,24 @@ fn watch_sockets(handle: ServerHandle, as_json: bool) -> Watch {
     Watch::begin(endpoints, &RECORDS, messages::warning(as_json))
 }
 
-/// Returns the listener that prints events. Warns of certificates that were replaced by some that clients refuse or
-/// cannot verify.
-fn on_event(files: Vec<PathBuf>, as_json: bool) -> impl Fn(&Event) + Send + Sync + 'static {
-    let warning = messages::warning(as_json);
-    move |event| {
-        print_event(event, as_json);
-        if matches!(event, Event::CertificateReplaced) {
-            let warnings = certificates::warnings(&files, SystemTime::now());
-            warnings.iter().for_each(|text| warning(text));
+impl Listener {
+    fn on_event(&self, event: &Event) {
+        print_event(event, self.as_json);
+        match event {
+            Event::CertificateReplaced => self.on_certificate(),
+            Event::Draining => self.echo.iter().for_each(Echo::drain),
+            _ => {}
+        }
+    }
+
+    fn on_certificate(&self) {
+        let warning = messages::warning(self.as_json);
+        let warnings = certificates::warnings(&self.certificate_files, SystemTime::now());
+        warnings.iter().for_each(|text| warning(text));
+        if self.is_dev
+            && let Some(facts) = webtransport::certificate(&self.handle)
+        {
+            announce::print_hashes(&facts, self.as_json);
         }
     }
 }
@@ -203,14 +211,10 @@ fn end_within(time: Duration) {
 }
 
 /// Prints events of the server, and logs the responses that it makes itself.
-fn with_listeners(
-    server: Server,
-    log: Option<AccessLog>,
-    certificate_files: Vec<PathBuf>,
-    as_json: bool,
-) -> Server {
+fn with_listeners(server: Server, log: Option<AccessLog>, listener: Listener) -> Server {
+    let as_json = listener.as_json;
     server
-        .on_event(on_event(certificate_files, as_json))
+        .on_event(move |event| listener.on_event(event))
         .on_own_response(on_own_response(log, as_json))
 }
 
@@ -247,13 +251,20 @@ fn announce(announcement: &Announcement<'_>, warnings: &[String], as_json: bool)
 }
 
 /// Starts the background tasks of the server. A task that ends is restarted.
-fn background(reload: Reload, admin: Option<OpenAdmin>) -> Vec<JoinHandle<()>> {
-    let Reload {
-        handle,
-        log,
-        lists,
+fn background(
+    handle: &ServerHandle,
+    log: Option<AccessLog>,
+    lists: AddressLists,
+    admin: Option<OpenAdmin>,
+    as_json: bool,
+) -> Vec<JoinHandle<()>> {
+    let lists = ListWatch::new(lists, handle.clone(), print_list_events(as_json));
+    let reload = Reload {
+        handle: handle.clone(),
+        log: log.clone(),
+        lists: lists.clone(),
         as_json,
-    } = reload.clone();
+    };
     // Handle signals before the announcement: programs that read it may send them.
     let mut first = Some(hangups());
     let reloading = move || {

@@ -3,12 +3,13 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use courser::server::Server;
+use courser::server::{Server, ServerHandle};
 use courser::telemetry::SinkFactory;
 use courser_services::admin::Guard;
+use courser_services::webtransport::Echo;
 use courser_services::{AddressLists, LogFormat, Site};
 
 /// A server and the services around it.
@@ -28,8 +29,7 @@ pub(super) struct Plan {
     pub(super) admin: Option<AdminPlan>,
     /// Warnings of what the server does as it was told, to the disadvantage of clients.
     pub(super) warnings: Vec<String>,
-    /// The files with certificates, which may be replaced while the server runs.
-    pub(super) certificate_files: Vec<PathBuf>,
+    pub(super) listener: Listener,
     /// True if messages are JSON.
     pub(super) as_json: bool,
     /// Time limit for requests in progress at the end.
@@ -47,6 +47,20 @@ pub(super) struct Protocols {
     pub(super) has_early_data: bool,
     /// True if clients present certificates.
     pub(super) asks_for_certificates: bool,
+}
+
+/// Prints events, and warns of certificates that were replaced by some that clients refuse or cannot verify.
+pub(super) struct Listener {
+    /// The files with certificates, which may be replaced while the server runs.
+    pub(super) certificate_files: Vec<PathBuf>,
+    /// True for a certificate that clients do not trust by default.
+    pub(super) is_dev: bool,
+    /// The echo of WebTransport sessions.
+    pub(super) echo: Option<Echo>,
+    /// The server, once it is bound.
+    pub(super) handle: Arc<OnceLock<ServerHandle>>,
+    /// True if messages are JSON.
+    pub(super) as_json: bool,
 }
 
 /// The format and the file of the access log.

@@ -48,6 +48,24 @@ fn aspect<'a>(report: &'a Value, name: &str) -> &'a Value {
 }
 
 #[test]
+fn announcement_of_webtransport_is_reported() {
+    for (flags, verdict, text) in [
+        (
+            &["--webtransport-echo"][..],
+            "good",
+            "draft-16, draft-14 (16 sessions)",
+        ),
+        (&[], "fact", "not announced"),
+    ] {
+        let report = Site::start(flags).probe(&[]);
+        let found = aspect(&report, "WebTransport");
+        assert_eq!(found["verdict"], verdict, "{report}");
+        let saw = found["saw"].as_str().expect("text");
+        assert!(saw.starts_with(text), "{saw}");
+    }
+}
+
+#[test]
 fn good_server_gets_grade_a_with_few_handshakes() {
     let site = Site::start(&["--early-data"]);
     let report = site.probe(&["--path", "/large"]);

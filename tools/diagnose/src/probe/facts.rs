@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 
 use serde::Serialize;
 
+use crate::webtransport::WebTransport;
+
 /// The observations of one run. Parts that were not reached are `None`.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[non_exhaustive]
@@ -183,6 +185,7 @@ pub struct Settings {
     pub max_field_section_size: Option<u64>,
     pub enable_connect_protocol: bool,
     pub h3_datagram: bool,
+    pub webtransport: WebTransport,
 }
 
 /// The effect of priorities (RFC 9218).

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use courser::{Connection, h3};
+use courser::{Connection, Side, h3, webtransport};
 use http::{Method, Request, StatusCode, header};
 use http_body_util::BodyExt as _;
 use tokio::time::timeout;
@@ -41,7 +41,7 @@ pub(crate) struct RequestTemplate {
 impl RequestClient {
     pub(crate) fn of(connection: &Connection, protocol: &str) -> Self {
         match protocol {
-            h3::ALPN => Self::Http3(h3::Client::new(connection.clone())),
+            h3::ALPN => Self::Http3(http3(connection.clone())),
             HTTP_09 => Self::Http09(connection.clone()),
             _ => Self::Other,
         }
@@ -67,6 +67,14 @@ impl RequestClient {
             .await
             .unwrap_or_else(|_| late())
     }
+}
+
+/// Returns a client that announces WebTransport, as browsers do, and learns the settings of the server for it.
+fn http3(connection: Connection) -> h3::Client {
+    let mut config = h3::Config::new(Side::Client);
+    // There are no other extensions whose numbers it could claim.
+    let _ = webtransport::enable(&mut config, Side::Client, webtransport::Config::new());
+    h3::Client::with_config(connection, config)
 }
 
 async fn over_http3(

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use courser::{Connection, SendStream};
 use courser_measure::Failure;
 
 use super::flow;
 use super::message::{Accepted, Counted, DATAGRAM_REQUEST, Ended, Lines, Start, VERSION, line};
 use super::outcome::{DatagramFlow, Datagrams};
+use crate::carrier::{Carrier, Receiving, Sending};
 use crate::meter::{Amount, Meter};
 use crate::plan::Direction;
 use crate::server_report::ServerReport;
@@ -43,12 +43,12 @@ impl Shape {
 
 /// Measures datagrams on a connection to a server that passed [`check_version`].
 pub(crate) async fn measure(
-    connection: &Connection,
+    carrier: &impl Carrier,
     shape: Shape,
     meter: &Meter,
 ) -> Result<Datagrams, Failure> {
     let start = shape.start();
-    let (mut send, receive) = connection.open_bi().await?;
+    let (mut send, receive) = carrier.open_bi().await?;
     send.write_all(&DATAGRAM_REQUEST.to_be_bytes()).await?;
     send.write_all(&line(&start)).await?;
     let mut lines = Lines::new(&[], receive);
@@ -59,7 +59,7 @@ pub(crate) async fn measure(
         if !start.uploads() {
             return Ok(None);
         }
-        let ended = flow::send(connection, &start, |size| meter.on_datagram_sent(size)).await?;
+        let ended = flow::send(carrier, &start, |size| meter.on_datagram_sent(size)).await?;
         send_end(&mut send, ended).await?;
         Ok::<_, Failure>(Some(ended))
     };
@@ -67,7 +67,7 @@ pub(crate) async fn measure(
         if !start.downloads() {
             return Ok(None);
         }
-        let counts = flow::receive(connection, lines.next(), on_received).await?;
+        let counts = flow::receive(carrier, lines.next(), on_received).await?;
         Ok::<_, Failure>(Some(counts))
     };
     let (sent, received) = tokio::try_join!(upload, download)?;
@@ -84,7 +84,7 @@ pub(crate) async fn measure(
     Ok(Datagrams { upload, download })
 }
 
-async fn send_end(send: &mut SendStream, ended: Ended) -> Result<(), Failure> {
+async fn send_end(send: &mut impl Sending, ended: Ended) -> Result<(), Failure> {
     Ok(send.write_all(&line(&ended)).await?)
 }
 
@@ -108,7 +108,7 @@ pub(crate) fn check_version(report: Option<&ServerReport>, scenario: &str) -> Re
     Ok(())
 }
 
-async fn check_accepted(lines: &mut Lines) -> Result<(), Failure> {
+async fn check_accepted(lines: &mut Lines<impl Receiving>) -> Result<(), Failure> {
     let answer = tokio::time::timeout(ANSWER_TIMEOUT, lines.next::<Accepted>()).await;
     let answer = answer.map_err(|_| {
         Failure::new("the server did not answer the request for datagrams in time")

@@ -3,24 +3,25 @@
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
-use courser::{Connection, DatagramStats};
+use courser::DatagramStats;
 use courser_measure::Failure;
 use tokio::time::{sleep, sleep_until};
 
 use super::arrivals::Arrivals;
 use super::header::{HEADER, Header};
 use super::message::{Counted, Ended, Start};
+use crate::carrier::Carrier;
 
 /// Sends the datagrams of a measurement and waits until they have left. `on_sent` is called with the size
 /// of each.
 pub(super) async fn send(
-    connection: &Connection,
+    carrier: &impl Carrier,
     start: &Start,
     on_sent: impl Fn(usize),
 ) -> Result<Ended, Failure> {
     let size = usize::from(start.size).max(HEADER);
-    check_size(connection, size)?;
-    let before = connection.stats().datagrams;
+    check_size(carrier, size)?;
+    let before = carrier.connection().stats().datagrams;
     let began = Instant::now();
     let deadline = start.time().map(|time| began + time);
     let is_over = |now| deadline.is_some_and(|deadline| now >= deadline);
@@ -36,7 +37,7 @@ pub(super) async fn send(
             number,
             sent_at: now - began,
         };
-        let sending = connection.send_datagram_wait(header.datagram(size));
+        let sending = carrier.send_datagram(header.datagram(size));
         // A datagram that still waits at the deadline is not sent.
         match deadline {
             Some(deadline) => match tokio::time::timeout_at(deadline.into(), sending).await {
@@ -48,7 +49,7 @@ pub(super) async fn send(
         on_sent(size);
         number += 1;
     }
-    let after = settled(connection, before, number).await;
+    let after = settled(carrier, before, number).await;
     let sent = after.sent - before.sent;
     Ok(Ended {
         sent,
@@ -61,7 +62,7 @@ pub(super) async fn send(
 /// Receives datagrams until `ended` returns the sender's counts, and for a while longer for late ones.
 /// `on_received` is called with the size of each.
 pub(super) async fn receive(
-    connection: &Connection,
+    carrier: &impl Carrier,
     ended: impl Future<Output = Result<Ended, Failure>>,
     on_received: impl Fn(usize),
 ) -> Result<(Ended, Counted), Failure> {
@@ -78,7 +79,7 @@ pub(super) async fn receive(
         }
         tokio::select! {
             biased;
-            datagram = connection.read_datagram() => {
+            datagram = carrier.read_datagram() => {
                 let datagram = datagram?;
                 if let Some(header) = Header::read(&datagram) {
                     arrivals.on_datagram(header, datagram.len(), began.elapsed());
@@ -87,7 +88,7 @@ pub(super) async fn receive(
             }
             counts = &mut ended, if end.is_none() => {
                 end = Some(counts?);
-                deadline = Instant::now() + late_arrival_limit(connection);
+                deadline = Instant::now() + late_arrival_limit(carrier);
             }
             () = sleep_until(deadline.into()), if end.is_some() => {
                 return Ok((end.unwrap_or_default(), arrivals.counted()));
@@ -97,12 +98,12 @@ pub(super) async fn receive(
 }
 
 /// Returns the time for which late datagrams are awaited after the sender's counts.
-fn late_arrival_limit(connection: &Connection) -> Duration {
-    MIN_LATE_ARRIVAL + 3 * connection.stats().path.rtt
+fn late_arrival_limit(carrier: &impl Carrier) -> Duration {
+    MIN_LATE_ARRIVAL + 3 * carrier.connection().stats().path.rtt
 }
 
-fn check_size(connection: &Connection, size: usize) -> Result<(), Failure> {
-    match connection.max_datagram_size() {
+fn check_size(carrier: &impl Carrier, size: usize) -> Result<(), Failure> {
+    match carrier.max_datagram_size() {
         None => Err(Failure::new("the peer accepts no datagrams")),
         Some(max) if size > max => Err(Failure::new(format!(
             "datagrams of {size} bytes do not fit: at most {max} bytes fit at present"
@@ -117,11 +118,11 @@ fn dropped(stats: DatagramStats) -> u64 {
 }
 
 /// Waits until `number` datagrams since `before` were sent or dropped, and returns the counters.
-async fn settled(connection: &Connection, before: DatagramStats, number: u64) -> DatagramStats {
+async fn settled(carrier: &impl Carrier, before: DatagramStats, number: u64) -> DatagramStats {
     let processed = |stats: DatagramStats| stats.sent + dropped(stats);
     let deadline = Instant::now() + SEND_TIMEOUT;
     loop {
-        let stats = connection.stats().datagrams;
+        let stats = carrier.connection().stats().datagrams;
         if processed(stats) - processed(before) >= number || Instant::now() >= deadline {
             return stats;
         }

@@ -7,11 +7,11 @@
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
-use courser::RecvStream;
 use courser_measure::Failure;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::carrier::Receiving;
 use crate::plan::Direction;
 
 /// Requests a measurement of datagrams, in place of the length of a response.
@@ -112,14 +112,14 @@ pub(crate) fn line(message: &impl Serialize) -> Vec<u8> {
 
 /// Reads lines from a stream.
 #[derive(Debug)]
-pub(crate) struct Lines {
-    stream: RecvStream,
+pub(crate) struct Lines<R> {
+    stream: R,
     buffer: BytesMut,
 }
 
-impl Lines {
+impl<R: Receiving> Lines<R> {
     /// Reads lines from `start` and then from `stream`.
-    pub(crate) fn new(start: &[u8], stream: RecvStream) -> Self {
+    pub(crate) fn new(start: &[u8], stream: R) -> Self {
         Self {
             stream,
             buffer: BytesMut::from(start),

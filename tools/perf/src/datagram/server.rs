@@ -1,17 +1,17 @@
 //! The server's part of a measurement of datagrams.
 
-use courser::{Connection, RecvStream, SendStream};
 use courser_measure::Failure;
 
 use super::flow;
 use super::message::{Accepted, Lines, Start, VERSION, line};
+use crate::carrier::{Carrier, Sending as _};
 
 /// Serves a measurement of datagrams. `start` contains the bytes of the request that were read already.
 /// `on_sent` and `on_received` are called with the size of each datagram.
-pub(crate) async fn serve(
-    connection: &Connection,
-    mut send: SendStream,
-    receive: RecvStream,
+pub(crate) async fn serve<C: Carrier>(
+    carrier: &C,
+    mut send: C::Sending,
+    receive: C::Receiving,
     start: &[u8],
     on_sent: impl Fn(usize),
     on_received: impl Fn(usize),
@@ -26,11 +26,11 @@ pub(crate) async fn serve(
     };
     send.write_all(&line(&accepted)).await?;
     if is_refused {
-        return Ok(send.finish()?);
+        return send.finish();
     }
     let download = async {
         if start.downloads() {
-            let ended = flow::send(connection, &start, on_sent).await?;
+            let ended = flow::send(carrier, &start, on_sent).await?;
             send.write_all(&line(&ended)).await?;
         }
         Ok::<_, Failure>(())
@@ -39,12 +39,12 @@ pub(crate) async fn serve(
         if !start.uploads() {
             return Ok(None);
         }
-        let counts = flow::receive(connection, lines.next(), on_received).await?;
+        let counts = flow::receive(carrier, lines.next(), on_received).await?;
         Ok::<_, Failure>(Some(counts))
     };
     let ((), received) = tokio::try_join!(download, upload)?;
     if let Some((_, counted)) = received {
         send.write_all(&line(&counted)).await?;
     }
-    Ok(send.finish()?)
+    send.finish()
 }

@@ -6,7 +6,7 @@ use crate::{Mixed, Over, Plan, Remote, Scenario};
 pub fn headline(remote: &Remote, plan: &Plan) -> String {
     let load = load(remote.over, &plan.scenario);
     let packets = match remote.over {
-        Over::Quic => match remote.mtu {
+        Over::Quic | Over::WebTransport => match remote.mtu {
             Some(mtu) => format!(", {mtu}-byte packets"),
             None => ", path MTU discovery".to_owned(),
         },

@@ -25,6 +25,7 @@ async fn server() -> (SocketAddr, UnboundedReceiver<String>) {
         versions: None,
         early_data: false,
         tcp: false,
+        webtransport: false,
         shards: 1,
         clock: CpuClock::Process,
     };

@@ -1,6 +1,5 @@
 //! Tests of the admin endpoints of a running server with clients.
 
-mod browser;
 mod json;
 mod page;
 mod qlog;

@@ -4,6 +4,7 @@ use crate::finding::Finding;
 use crate::probe::facts::{
     Announced, AnnouncedOutcome, Exchange, Facts, FirstConnection, Priorities,
 };
+use crate::webtransport::WebTransport;
 
 pub(crate) fn judge(facts: &Facts, first: &FirstConnection) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -100,10 +101,9 @@ fn http3(exchange: &Exchange, settings: &crate::probe::facts::Settings) -> Vec<F
     if settings.h3_datagram {
         abilities.push("datagrams (RFC 9297)".to_owned());
     }
-    let mut found = vec![
-        Finding::fact("HTTP/3 settings", abilities.join(", ")),
-        qpack(exchange, settings),
-    ];
+    let mut found = vec![Finding::fact("HTTP/3 settings", abilities.join(", "))];
+    found.extend(webtransport(&settings.webtransport));
+    found.push(qpack(exchange, settings));
     found.push(match exchange.priorities {
         Priorities::Honoured => Finding::good(
             "priorities",
@@ -125,6 +125,25 @@ fn http3(exchange: &Exchange, settings: &crate::probe::facts::Settings) -> Vec<F
         Priorities::NotTried => Finding::unknown("priorities", "not tried"),
     });
     found
+}
+
+/// Judges the announcement of WebTransport: who would refuse to open sessions.
+fn webtransport(announced: &WebTransport) -> Vec<Finding> {
+    let name = "WebTransport";
+    if announced.dialects.is_empty() {
+        return vec![Finding::fact(name, "not announced")];
+    }
+    let saw = announced.to_string();
+    let refusals = announced.refusals();
+    if refusals.is_empty() {
+        return vec![Finding::good(name, saw)];
+    }
+    let refusal = |(who, why): (&str, String)| {
+        let finding = Finding::weak(name, format!("{who} will refuse"), &why);
+        finding.costs(3)
+    };
+    let all = refusals.into_iter().map(refusal);
+    [Finding::fact(name, saw)].into_iter().chain(all).collect()
 }
 
 /// Judges QPACK. If the server uses a dynamic table, a repeated response has a shorter header section.

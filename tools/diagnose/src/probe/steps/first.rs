@@ -16,6 +16,7 @@ use crate::probe::facts::{
 };
 use crate::probe::recording_verifier::RecordingVerifier;
 use crate::probe::requests::{Answer, MAX_CONTENT, RequestClient, RequestTemplate};
+use crate::webtransport::WebTransport;
 
 /// Observes the first connection. Steps that may break it come last.
 pub(crate) async fn examine(
@@ -128,7 +129,18 @@ async fn exchange(
         .await
         .ok()
         .flatten();
+    let extension = http3.extension();
+    let others = timeout(template.limit, extension.settings())
+        .await
+        .ok()
+        .flatten();
+    let parameters = probe.records.observed().parameters;
     exchange.settings = settings.map(|it| Settings {
+        webtransport: WebTransport {
+            has_datagrams: parameters.as_ref().map(|it| it.max_datagram_frame_size > 0),
+            reset_stream_at: parameters.as_ref().map(|it| it.reset_stream_at),
+            ..WebTransport::of(&others.unwrap_or_default(), &it)
+        },
         qpack_max_table_capacity: it.qpack_max_table_capacity,
         qpack_blocked_streams: it.qpack_blocked_streams,
         max_field_section_size: it.max_field_section_size,

@@ -2,9 +2,9 @@
 
 use super::super::rows::tests::synthetic;
 use super::super::snapshots::Snapshot;
-use super::browser::Browser;
 use super::json::fail;
 use super::*;
+use crate::browser::Browser;
 
 const ROWS: &str = "document.querySelectorAll('#rows tr:not(.space)')";
 

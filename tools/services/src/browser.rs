@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 /// A browser with one page. Dropping it ends the browser.
-pub(super) struct Browser {
+pub(crate) struct Browser {
     child: Child,
     to: ChildStdin,
     from: Receiver<Value>,
@@ -22,7 +22,12 @@ pub(super) struct Browser {
 
 impl Browser {
     /// Starts Chromium. Reports the test as skipped if Chromium is not installed.
-    pub(super) fn start() -> Option<Self> {
+    pub(crate) fn start() -> Option<Self> {
+        Self::start_with(&[])
+    }
+
+    /// Starts Chromium with further flags.
+    pub(crate) fn start_with(flags: &[String]) -> Option<Self> {
         let Some(program) = find() else {
             let name = std::thread::current().name().unwrap_or_default().to_owned();
             // Written to stderr directly, because captured output does not reach `.ci/run`, which counts it.
@@ -51,6 +56,7 @@ impl Browser {
             ])
             .args(["--hide-scrollbars", "--remote-debugging-pipe"])
             .arg(format!("--user-data-dir={}", profile.display()))
+            .args(flags)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -79,7 +85,7 @@ impl Browser {
     }
 
     /// Opens a page in a window of this size.
-    pub(super) fn visit(&mut self, url: &str, width: u32, height: u32) {
+    pub(crate) fn visit(&mut self, url: &str, width: u32, height: u32) {
         self.session = None;
         let downloads = json!({"behavior": "allow", "downloadPath": self.downloads()});
         self.call("Browser.setDownloadBehavior", downloads);
@@ -95,18 +101,18 @@ impl Browser {
     }
 
     /// Returns the folder to which the browser saves downloads.
-    pub(super) fn downloads(&self) -> PathBuf {
+    pub(crate) fn downloads(&self) -> PathBuf {
         self.profile.join("downloads")
     }
 
     /// Emulates the preferred colour scheme, `light` or `dark`.
-    pub(super) fn scheme(&mut self, scheme: &str) {
+    pub(crate) fn scheme(&mut self, scheme: &str) {
         let feature = json!({"name": "prefers-color-scheme", "value": scheme});
         self.call("Emulation.setEmulatedMedia", json!({"features": [feature]}));
     }
 
     /// Evaluates an expression on the page, and awaits it if it is a promise.
-    pub(super) fn run(&mut self, expression: &str) -> Value {
+    pub(crate) fn run(&mut self, expression: &str) -> Value {
         let parameters =
             json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
         let answer = self.call("Runtime.evaluate", parameters);
@@ -118,7 +124,7 @@ impl Browser {
     }
 
     /// Waits until an expression becomes true on the page.
-    pub(super) fn wait(&mut self, expression: &str) {
+    pub(crate) fn wait(&mut self, expression: &str) {
         let is_true = self.run(&format!(
             "new Promise(done => {{
                 const end = Date.now() + {WAIT_MS};
@@ -140,7 +146,7 @@ impl Browser {
     }
 
     /// Presses and releases a key.
-    pub(super) fn press(&mut self, key: &str) {
+    pub(crate) fn press(&mut self, key: &str) {
         let mut down = json!({"type": "keyDown", "key": key});
         match key {
             "Enter" => {
@@ -159,7 +165,7 @@ impl Browser {
     }
 
     /// Clicks the centre of the first element that matches a selector.
-    pub(super) fn click(&mut self, selector: &str) {
+    pub(crate) fn click(&mut self, selector: &str) {
         let place = self.run(&format!(
             "(() => {{ const it = document.querySelector({selector:?}).getBoundingClientRect();
                 return [it.x + it.width / 2, it.y + it.height / 2]; }})()"
@@ -171,7 +177,7 @@ impl Browser {
     }
 
     /// Returns a screenshot of the page as PNG in base64.
-    pub(super) fn picture(&mut self) -> String {
+    pub(crate) fn picture(&mut self) -> String {
         let picture = self.call("Page.captureScreenshot", json!({"format": "png"}));
         picture["data"].as_str().expect("base64").to_owned()
     }
