@@ -3,6 +3,7 @@
 //! The pages are an mdBook in `docs/guide`. [`check`] needs no binary and is part of `tidy`; the other
 //! checks run the commands of each block in an empty folder and compare their output with the page.
 
+mod copies;
 mod form;
 mod links;
 mod markdown;
@@ -33,7 +34,10 @@ pub(crate) struct Options {
 
 /// Runs the commands of the pages of the repository at `root`.
 pub(crate) fn run(root: &Path, options: &Options) -> Result<(), Problems> {
-    let files = tree::files(root)?;
+    let mut files = tree::files(root)?;
+    if !options.check && copy_code(root, &files)? {
+        files = tree::files(root)?;
+    }
     let mut problems = check(&files);
     let folder = match &options.programs {
         Some(folder) => folder.clone(),
@@ -77,6 +81,20 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<(), Problems> {
     Ok(())
 }
 
+/// Writes the code that pages copy from other files. Returns true if a page has changed.
+fn copy_code(root: &Path, files: &[File]) -> Result<bool, Problems> {
+    let mut has_changed = false;
+    for page in files.iter().filter(|file| is_page(file)).map(Page::parse) {
+        if let Some(text) = copies::replace(&page, files) {
+            fs::write(root.join(page.path), text)
+                .map_err(|error| vec![format!("{}: {error}", page.path)])?;
+            println!("{}: code copied", page.path);
+            has_changed = true;
+        }
+    }
+    Ok(has_changed)
+}
+
 /// Runs several pages at a time, because their commands mostly wait. Returns the outcomes in the order of the
 /// pages.
 fn run_all<'a>(
@@ -101,8 +119,8 @@ fn run_all<'a>(
     finished
 }
 
-/// Checks everything that needs no program: the list of pages, links, languages of code, included files and
-/// paths that the text names.
+/// Checks everything that needs no program: the list of pages, links, languages of code, copied code and paths
+/// that the text names.
 pub(crate) fn check(files: &[File]) -> Problems {
     let pages: Vec<Page<'_>> = files
         .iter()
@@ -112,7 +130,8 @@ pub(crate) fn check(files: &[File]) -> Problems {
     let mut problems = links::check_summary(&pages, files);
     for page in &pages {
         problems.extend(links::check(page, &pages, files));
-        problems.extend(markdown::check_fences(page, files));
+        problems.extend(markdown::check_fences(page));
+        problems.extend(copies::check(page, files));
     }
     problems
 }

@@ -21,6 +21,8 @@ pub(super) struct Fence<'a> {
     /// The words after the back quotes: the language and its attributes.
     pub(super) info: &'a str,
     pub(super) lines: Vec<&'a str>,
+    /// The file whose copy it is.
+    pub(super) copy_of: Option<&'a str>,
 }
 
 impl Fence<'_> {
@@ -36,6 +38,7 @@ impl<'a> Page<'a> {
         let mut fences: Vec<Fence<'a>> = Vec::new();
         let mut prose = Vec::new();
         let mut is_open = false;
+        let mut copy_of = None;
         for (index, line) in file.text.lines().enumerate() {
             let mark = line.trim_start().strip_prefix("```");
             match (mark, fences.last_mut()) {
@@ -46,10 +49,11 @@ impl<'a> Page<'a> {
                         line: index + 1,
                         info: info.trim(),
                         lines: Vec::new(),
+                        copy_of: copy_of.take(),
                     });
                 }
                 (None, Some(fence)) if is_open => fence.lines.push(line),
-                _ if line.starts_with("<!--") => {}
+                _ if line.starts_with("<!--") => copy_of = copied_file(line),
                 _ => prose.push((index + 1, line)),
             }
         }
@@ -88,49 +92,33 @@ fn anchor(heading: &str) -> String {
     kept.collect()
 }
 
-/// Checks that each block of code names a language, that included files exist, and that Rust is compiled.
-pub(super) fn check_fences(page: &Page<'_>, files: &[File]) -> Problems {
+/// Returns the file, and its part, that a comment names as the source of the block behind it.
+fn copied_file(line: &str) -> Option<&str> {
+    let rest = line.trim().strip_prefix("<!-- copy of ")?;
+    rest.strip_suffix("-->").map(str::trim)
+}
+
+/// Checks that each block of code names a language, and that Rust is compiled.
+pub(super) fn check_fences(page: &Page<'_>) -> Problems {
     let mut problems = Problems::new();
     for fence in &page.fences {
-        let mut report = |problem: String| {
+        let mut report = |problem: &str| {
             problems.push(format!("{}:{}: {problem}", page.path, fence.line));
         };
         if fence.language().is_empty() {
-            report("code without a language".to_owned());
+            report("code without a language");
         }
-        let included = fence.lines.iter().find_map(|line| included(line));
-        match included {
-            Some(target) => {
-                let (path, mark) = target.split_once(':').unwrap_or((target, ""));
-                let path = resolve(page.path, path);
-                match files.iter().find(|file| file.path == path) {
-                    None => report(format!("includes {path}, which does not exist")),
-                    Some(file) if !mark.is_empty() && !has_anchor(file, mark) => {
-                        report(format!("{path} has no ANCHOR: {mark}"));
-                    }
-                    Some(_) => {}
-                }
-            }
-            None if fence.language() == "rust" && fence.info.contains("ignore") => {
-                report("Rust that is not compiled; include a file that is".to_owned());
-            }
-            None => {}
+        if fence.lines.iter().any(|line| line.contains("{{#include")) {
+            report(
+                "readers of the Markdown see no code here; write `<!-- copy of FILE -->` before the block",
+            );
+        }
+        let is_compiled = !fence.info.contains("ignore") || fence.copy_of.is_some();
+        if fence.language() == "rust" && !is_compiled {
+            report("Rust that is not compiled; copy a file that is");
         }
     }
     problems
-}
-
-/// Returns the file that a line of mdBook includes, with its anchor.
-fn included(line: &str) -> Option<&str> {
-    let rest = line.trim().strip_prefix("{{#include ")?;
-    rest.strip_suffix("}}").map(str::trim)
-}
-
-fn has_anchor(file: &File, mark: &str) -> bool {
-    let anchor = format!("ANCHOR: {mark}");
-    file.text
-        .lines()
-        .any(|line| line.trim_end().ends_with(&anchor))
 }
 
 /// Returns the path from the root of the repository that `target` on the page at `page` leads to.

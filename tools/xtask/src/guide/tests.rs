@@ -16,7 +16,10 @@ fn guide(text: &str) -> Vec<File> {
         ),
         file("docs/guide/src/two.md", text),
         file(DOC_TESTS, "one.md two.md"),
-        file("examples/a.rs", "// ANCHOR: part\n// ANCHOR_END: part\n"),
+        file(
+            "examples/a.rs",
+            "a\n// ANCHOR: part\nb\n// ANCHOR_END: part\nc\n",
+        ),
     ]
 }
 
@@ -28,7 +31,7 @@ fn problems(text: &str) -> Problems {
 fn a_guide_in_order_has_no_problems() {
     let text = "[one](one.md), [part](one.md#of-two-parts), [here](#two), [web](https://x.org)\n\n\
                 # Two\n\n`examples/a.rs` and `code](nowhere)`\n\n\
-                ```rust,ignore\n{{#include ../../../examples/a.rs:part}}\n```\n\n\
+                <!-- copy of examples/a.rs:part -->\n```rust,ignore\nb\n```\n\n\
                 ```text\n[no](link)\n```\n";
     assert_eq!(problems(text), Problems::new());
 }
@@ -58,18 +61,40 @@ fn code_needs_a_language_and_a_compiler() {
         ("```\na\n```", "code without a language"),
         ("```rust,ignore\nlet a;\n```", "Rust that is not compiled"),
         (
-            "```rust,ignore\n{{#include no.rs}}\n```",
-            "docs/guide/src/no.rs, which does not exist",
+            "```text\n{{#include ../../../examples/a.rs}}\n```",
+            "see no code here",
         ),
         (
-            "```rust,ignore\n{{#include ../../../examples/a.rs:other}}\n```",
+            "<!-- copy of no.rs -->\n```rust,ignore\n```",
+            "copies no.rs, which does not exist",
+        ),
+        (
+            "<!-- copy of examples/a.rs:other -->\n```rust,ignore\n```",
             "has no ANCHOR: other",
+        ),
+        (
+            "<!-- copy of examples/a.rs:part -->\n```rust,ignore\nc\n```",
+            "differs from examples/a.rs:part",
         ),
     ] {
         let found = problems(text);
         assert_eq!(found.len(), 1, "{text}: {found:?}");
         assert!(found[0].contains(expected), "{text}: {found:?}");
     }
+}
+
+#[test]
+fn copies_are_replaced() {
+    let part = "<!-- copy of examples/a.rs:part -->\n```rust,ignore\n";
+    let whole = "```\n\n<!-- copy of examples/a.rs -->\n```rust,ignore\n";
+    let old = format!("{part}old\nolder\n{whole}```\nend\n");
+    let files = guide(&old);
+    let page = Page::parse(&files[2]);
+    let text = copies::replace(&page, &files).expect("a change");
+    assert_eq!(text, format!("{part}b\n{whole}a\nb\nc\n```\nend\n"));
+    let files = guide(&text);
+    assert_eq!(copies::replace(&Page::parse(&files[2]), &files), None);
+    assert_eq!(problems(&text), Problems::new());
 }
 
 #[test]
