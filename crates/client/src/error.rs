@@ -172,6 +172,35 @@ impl Error {
         self
     }
 
+    /// Adds the number of times that a policy has repeated the request.
+    pub(super) fn repeated(mut self, repeats: u32) -> Self {
+        match repeats {
+            0 => {}
+            1 => self.0.text.push_str(" (repeated once)"),
+            _ => self
+                .0
+                .text
+                .push_str(&format!(" (repeated {repeats} times)")),
+        }
+        self
+    }
+
+    /// Adds that no retries are left for the origin.
+    pub(super) fn without_budget(mut self) -> Self {
+        self.0.text.push_str(
+            " (not repeated again: the retry budget of the origin is spent, see RetryPolicy::budget)",
+        );
+        self
+    }
+
+    /// Removes the URL, for logs that must not contain its query. A query can be a credential, for example in URLs
+    /// that are signed. Texts of refused redirects and of invalid URLs still quote them.
+    #[must_use]
+    pub fn without_url(mut self) -> Self {
+        self.0.url = None;
+        self
+    }
+
     /// Returns the status of the response if it is the error
     /// ([`Response::error_for_status`](super::Response::error_for_status)).
     pub fn status(&self) -> Option<StatusCode> {
@@ -559,7 +588,11 @@ fn h2_reason(error: &hyper::Error) -> Option<String> {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.text)
+        f.write_str(&self.0.text)?;
+        match (self.0.status, &self.0.url) {
+            (Some(_), Some(url)) => write!(f, " for {url}"),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -48,15 +48,18 @@ async fn by_policy(
         let outcome = send_once(core, parts, body, timing).await;
         let outcome = outcome.map_err(|error| error.of_request(&parts.method, &parts.uri));
         let Some(wait) = policy.wait_after(&outcome, &parts.method, repeats) else {
-            return outcome;
+            return outcome.map_err(|error| error.repeated(repeats));
         };
         let limit = core.settings.total_timeout;
         let is_too_late = limit.is_some_and(|limit| began.elapsed() + wait >= limit);
-        if is_too_late || !replay.is_possible() || !core.budgets.take(&origin) {
-            return outcome;
+        if is_too_late || !replay.is_possible() {
+            return outcome.map_err(|error| error.repeated(repeats));
+        }
+        if !core.budgets.permit(&origin, policy) {
+            return outcome.map_err(|error| error.repeated(repeats).without_budget());
         }
         let Some(again) = replay.restart() else {
-            return outcome;
+            return outcome.map_err(|error| error.repeated(repeats));
         };
         body = again;
         if let Ok(response) = outcome {

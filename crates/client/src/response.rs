@@ -106,7 +106,7 @@ impl Response {
         if !status.is_client_error() && !status.is_server_error() {
             return Ok(());
         }
-        let text = format!("the server answered {status} for {}", self.url());
+        let text = format!("the server answered {status}");
         let error = Error::new(ErrorKind::Status, text).with_status(status);
         let error = error.of_response(self.url());
         Err(match self.timing() {

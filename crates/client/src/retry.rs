@@ -16,8 +16,9 @@ use super::origin::Origin;
 /// that were certainly not processed, and at once ([`ClientBuilder::retries`](super::ClientBuilder::retries)).
 ///
 /// A request is repeated after an error that is [retryable](Error::is_retryable), and after a response with one of
-/// the [statuses](Self::statuses), if its method is idempotent (RFC 9110 §9.2.2) and its body can be sent again: of
-/// a body that was sent, the client keeps at most 1 MiB. Otherwise the error or the response is returned.
+/// the [statuses](Self::statuses), if its method is idempotent (RFC 9110 §9.2.2) and its body can be sent again. A
+/// body in memory (text, bytes, JSON) always can. Of a stream the client keeps what it has sent, at most 1 MiB. Otherwise
+/// the error or the response is returned; the text of an error says how often the request was repeated.
 ///
 /// ```
 /// # mod courser { pub use courser_quic::*; pub use courser_client::{self as client, Client}; }
@@ -44,7 +45,8 @@ pub struct RetryPolicy {
     longest_delay: Duration,
     longest_retry_after: Duration,
     statuses: Arc<[StatusCode]>,
-    budget: u32,
+    /// Percent of a retry that each request adds, if retries are limited.
+    budget: Option<u32>,
     repeats_all_methods: bool,
 }
 
@@ -69,7 +71,7 @@ impl RetryPolicy {
                 StatusCode::SERVICE_UNAVAILABLE,
                 StatusCode::GATEWAY_TIMEOUT,
             ]),
-            budget: 20,
+            budget: Some(20),
             repeats_all_methods: false,
         }
     }
@@ -113,7 +115,15 @@ impl RetryPolicy {
     /// by default, however long it fails, and a single failure is repeated at once.
     #[must_use]
     pub fn budget(mut self, percent: u32) -> Self {
-        self.budget = percent.min(100);
+        self.budget = Some(percent.min(100));
+        self
+    }
+
+    /// Repeats each request up to the number of [retries](Self::retries), however many others fail. A server that is
+    /// overloaded then receives several times as many requests.
+    #[must_use]
+    pub fn no_budget(mut self) -> Self {
+        self.budget = None;
         self
     }
 
@@ -185,7 +195,9 @@ struct Budget(u32);
 impl Budgets {
     /// Adds a part of a retry for a request.
     pub(super) fn on_request(&self, origin: &Origin, policy: &RetryPolicy) {
-        self.add(origin, policy.budget);
+        if let Some(percent) = policy.budget {
+            self.add(origin, percent);
+        }
     }
 
     fn add(&self, origin: &Origin, percent: u32) {
@@ -204,8 +216,12 @@ impl Budgets {
         budgets.insert(origin.clone(), Budget(MOST * ONE));
     }
 
-    /// Takes a retry. Returns false if none is left.
-    pub(super) fn take(&self, origin: &Origin) -> bool {
+    /// Takes a retry, if the policy limits them. Returns false if none is left.
+    pub(super) fn permit(&self, origin: &Origin, policy: &RetryPolicy) -> bool {
+        policy.budget.is_none() || self.take(origin)
+    }
+
+    fn take(&self, origin: &Origin) -> bool {
         let mut budgets = self.0.lock();
         let Some(budget) = budgets.get_mut(origin) else {
             return false;

@@ -84,6 +84,7 @@
 //! | `client` | no | `Client`: an HTTP client with a connection pool |
 //! | `json`, `form`, `cookies`, `charset` | no | JSON, queries and forms, a cookie jar, other charsets than UTF-8, for `client` |
 //! | `grpc` | no | `grpc`: a channel and a server layer for tonic |
+//! | `webtransport` | no | `webtransport`: sessions of WebTransport beside requests |
 //! | `acme` | no | certificates from Let's Encrypt and other ACME servers, for `server` |
 //! | `axum` | no | `ConnectInfo` for handlers of axum, for `server` |
 //! | `files` | no | `files`: a directory as a tower service |
@@ -132,10 +133,13 @@ pub use congestion::{Controller, ControllerFactory};
 pub use courser_base::{EcnCounts, Rate, Side, Unreachable};
 pub use courser_crypto::{CipherSuite, HandshakeData};
 #[cfg(feature = "files")]
+#[doc(inline)]
 pub use courser_files as files;
 #[cfg(feature = "grpc")]
+#[doc(inline)]
 pub use courser_grpc as grpc;
 #[cfg(any(feature = "metrics", feature = "tracing"))]
+#[doc(inline)]
 pub use courser_observe as observe;
 #[doc(inline)]
 pub use courser_quic::{
@@ -148,6 +152,7 @@ pub use courser_quic::{
     runtime,
 };
 pub use courser_recovery::{Algorithm, SavedPath};
+#[doc(inline)]
 pub use courser_telemetry as telemetry;
 pub use courser_tls::{
     ClientAuthentication, Cryptography, EarlyDataOptions, Ech, EchRejection, KeyExchange,
@@ -169,6 +174,7 @@ pub use courser_wire::{
 };
 
 #[cfg(feature = "webtransport")]
+#[doc(inline)]
 pub use courser_webtransport_tokio as webtransport;
 
 #[cfg(feature = "client")]

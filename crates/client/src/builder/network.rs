@@ -22,6 +22,14 @@ impl ClientBuilder {
 
     /// Uses these addresses for a host and port. The host `*` matches all hosts, and port 0 all ports.
     ///
+    /// ```
+    /// # mod courser { pub use courser_quic::*; pub use courser_client::{self as client, Client}; }
+    /// use std::net::Ipv4Addr;
+    ///
+    /// // The port remains that of the URL.
+    /// let client = courser::Client::builder().resolve("example.org", 0, [Ipv4Addr::LOCALHOST]);
+    /// ```
+    ///
     /// Link-local addresses need a zone, which [`http::Uri`] cannot have. Write the address without its zone in
     /// the URL, and pass it with its zone here (RFC 6874).
     ///

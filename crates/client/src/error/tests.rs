@@ -79,3 +79,31 @@ fn url_of_an_error_has_no_credentials() {
     let plain = plain.of_request(&Method::GET, &Uri::from_static("http://a.test/"));
     assert_eq!(plain.url(), Some("http://a.test/"));
 }
+
+#[test]
+fn text_says_how_often_a_request_was_repeated() {
+    let lost = || Error::new(ErrorKind::Empty, "lost");
+    assert_eq!(lost().repeated(0).to_string(), "lost");
+    assert_eq!(lost().repeated(1).to_string(), "lost (repeated once)");
+    let spent = lost().repeated(2).without_budget().to_string();
+    let expected =
+        "lost (repeated 2 times) (not repeated again: the retry budget of the origin is spent";
+    assert!(spent.starts_with(expected), "{spent}");
+}
+
+#[test]
+fn error_of_a_status_names_its_url_until_it_is_removed() {
+    let url = Uri::from_static("https://a.test/x?signature=7");
+    let error = Error::new(ErrorKind::Status, "the server answered 500");
+    let error = error.with_status(StatusCode::INTERNAL_SERVER_ERROR);
+    let error = error.of_response(&url);
+    let text = error.to_string();
+    assert_eq!(
+        text,
+        "the server answered 500 for https://a.test/x?signature=7"
+    );
+    assert_eq!(format!("{error:?}").matches("signature").count(), 1);
+    let error = error.without_url();
+    assert_eq!(error.to_string(), "the server answered 500");
+    assert!(error.url().is_none() && !format!("{error:?}").contains("signature"));
+}

@@ -93,6 +93,18 @@ fn retries_of_a_failing_server_are_a_fixed_share_of_its_requests() {
     assert!(budgets.take(&other), "origins have budgets of their own");
 }
 
+#[test]
+fn a_policy_without_a_budget_takes_none() {
+    let (budgets, origin) = (Budgets::default(), Origin::https("a.test", 443));
+    let unlimited = RetryPolicy::new().no_budget();
+    budgets.on_request(&origin, &unlimited);
+    assert!((0..1000).all(|_| budgets.permit(&origin, &unlimited)));
+    let limited = RetryPolicy::new().budget(100);
+    budgets.on_request(&origin, &limited);
+    let permitted = (0..1000).filter(|_| budgets.permit(&origin, &limited));
+    assert_eq!(permitted.count(), MOST as usize);
+}
+
 /// Limit K532.
 #[test]
 fn budgets_of_a_bounded_number_of_origins_are_kept() {
