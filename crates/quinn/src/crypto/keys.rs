@@ -1,4 +1,4 @@
-//! Keys of tokens, which programs may pass although courser uses its own.
+//! Keys of tokens.
 
 use aws_lc_rs::{aead, hkdf};
 

@@ -12,7 +12,9 @@ pub use client::{ClientConfig, InitialDestination, MemoryTokenStore, TokenStore}
 pub use endpoint::EndpointConfig;
 pub use path_memory::PathMemory;
 pub use reply_limits::ReplyLimits;
-pub(crate) use server::{RETRY_LIFETIME, VALIDATION_LIFETIME};
+#[cfg(test)]
+pub(crate) use server::RETRY_LIFETIME;
+pub(crate) use server::VALIDATION_LIFETIME;
 pub use server::{RetryPolicy, ServerConfig};
 pub use token_hooks::{TimeOfDay, TokenLog};
 pub(crate) use transport::SILENT_AFTER;
