@@ -9,6 +9,7 @@ use ::rustls as tls;
 use aws_lc_rs::hmac;
 use courser_quic::EarlyDataOptions;
 
+pub(crate) use self::keys::derived_token_key;
 pub use self::keys::{AeadKey, HandshakeTokenKey};
 
 mod keys;
@@ -81,15 +82,6 @@ pub(crate) fn derived_key(key: &dyn HmacKey) -> [u8; 32] {
         part.copy_from_slice(&tag[..part.len()]);
     }
     derived
-}
-
-/// Derives the key of tokens: what a key of the program seals in the place of 32 zeros, each time the same. `None` if
-/// it cannot.
-pub(crate) fn derived_token_key(key: &dyn HandshakeTokenKey) -> Option<[u8; 32]> {
-    let mut sealed = vec![0; 32];
-    let aead = key.aead_from_hkdf(b"courser tokens");
-    aead.seal(&mut sealed, b"courser tokens").ok()?;
-    sealed.first_chunk().copied()
 }
 
 /// An error of a cryptographic operation, without details.
