@@ -165,7 +165,7 @@ pub use courser_transport::{
     EarlyData, EndpointConfig, EndpointStats, Fallbacks, FrameCounts, KeyUpdateBlocked,
     MemoryTokenStore, PathMemory, PathStats, PeerClose, RandomIdGenerator, RecvStreamStats,
     ReplyLimits, ResetAtError, RetryPolicy, Rng, SendStreamStats, ServerIdError, ServerIdGenerator,
-    TokenStore, TransportConfig, TransportError, UdpStats, WithheldFeatures,
+    TimeOfDay, TokenLog, TokenStore, TransportConfig, TransportError, UdpStats, WithheldFeatures,
 };
 pub use courser_udp::{Capabilities, Counters, ErrorCause, ErrorCounts};
 pub use courser_wire::{

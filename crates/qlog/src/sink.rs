@@ -22,6 +22,8 @@ pub struct TraceHeader {
     pub side: Side,
     /// The title of the file, for tools to show.
     pub title: Option<String>,
+    /// What the file is about, for readers.
+    pub description: Option<String>,
     /// The name of the host or process.
     pub name: Option<String>,
     /// The date from which times count, in the form of RFC 3339, if it is known. A simulated world
@@ -38,6 +40,7 @@ impl TraceHeader {
             original_destination,
             side,
             title: None,
+            description: None,
             name: None,
             wall_clock_time: None,
             dialect: Dialect::default(),
@@ -58,6 +61,9 @@ impl TraceHeader {
             file.constant("serialization_format", schema::SERIALIZATION);
             if let Some(title) = &self.title {
                 file.text("title", title);
+            }
+            if let Some(description) = &self.description {
+                file.text("description", description);
             }
             file.object("trace", |trace| {
                 trace.object("common_fields", |common| {

@@ -8,6 +8,7 @@ mod client;
 mod hooks;
 mod identity;
 mod server;
+mod server_tokens;
 mod tls;
 mod unfinished;
 

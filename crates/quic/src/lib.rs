@@ -26,7 +26,8 @@ pub use courser_transport::{
     DatagramStats, EarlyData, EndpointConfig, EndpointStats, Fallbacks, FrameCounts,
     KeyUpdateBlocked, MemoryTokenStore, PathMemory, PathStats, PeerClose, RandomIdGenerator,
     RecvStreamStats, ReplyLimits, ResetAtError, RetryPolicy, Rng, SendStreamStats, ServerIdError,
-    ServerIdGenerator, TokenStore, TransportConfig, TransportError, UdpStats, WithheldFeatures,
+    ServerIdGenerator, TimeOfDay, TokenLog, TokenStore, TransportConfig, TransportError, UdpStats,
+    WithheldFeatures,
 };
 pub use courser_udp::{Capabilities, Counters, ErrorCause, ErrorCounts, default_memory_budget};
 pub use courser_wire::{

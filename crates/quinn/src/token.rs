@@ -8,6 +8,8 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use courser_quic as quic;
 
+use crate::TimeSource;
+
 /// A store for the tokens of a client.
 ///
 /// The names of servers have the port if it is not 443, as in `localhost:4433`: unlike quinn's they distinguish the
@@ -114,7 +116,7 @@ impl quic::TokenStore for Adapted {
     }
 }
 
-/// A log of the tokens that clients have used. courser has its own and never calls this one.
+/// A log of the tokens that clients have used.
 pub trait TokenLog: Send + Sync {
     /// Records a token.
     ///
@@ -126,6 +128,35 @@ pub trait TokenLog: Send + Sync {
         issued: SystemTime,
         lifetime: Duration,
     ) -> Result<(), TokenReuseError>;
+}
+
+/// Returns a log for courser.
+pub(crate) fn adapted_log(log: Arc<dyn TokenLog>) -> Arc<dyn quic::TokenLog> {
+    Arc::new(AdaptedLog(log))
+}
+
+struct AdaptedLog(Arc<dyn TokenLog>);
+
+impl quic::TokenLog for AdaptedLog {
+    fn use_once(&self, nonce: u128, issued: Duration, lifetime: Duration) -> bool {
+        let issued = SystemTime::UNIX_EPOCH + issued;
+        self.0.check_and_insert(nonce, issued, lifetime).is_ok()
+    }
+}
+
+/// Returns a clock for courser.
+pub(crate) fn adapted_clock(clock: Arc<dyn TimeSource>) -> Arc<dyn quic::TimeOfDay> {
+    Arc::new(AdaptedClock(clock))
+}
+
+struct AdaptedClock(Arc<dyn TimeSource>);
+
+impl quic::TimeOfDay for AdaptedClock {
+    fn since_1970(&self) -> Duration {
+        let time = self.0.now().duration_since(SystemTime::UNIX_EPOCH);
+        // Times before 1970 count as its start.
+        time.unwrap_or_default()
+    }
 }
 
 /// An error for a token that may have been used before.

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 static USED: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 
 /// Returns the settings without effect that the program has changed so far, in alphabetical order, such as
-/// `TransportConfig::packet_threshold`.
+/// `NewRenoConfig::loss_reduction_factor`.
 ///
 /// courser has no counterpart of them. Each is also reported once, as a warning of `tracing` with the target `quinn`,
 /// and by the feature `log` as a record of the crate `log` where no subscriber of `tracing` is set.

@@ -11,7 +11,7 @@ use courser_tls::{
     ClientOptions, ClientParts, ClientTickets, Cryptography, Ech, RawKeyVerifier, TlsClient, Trust,
 };
 use courser_transport::{TokenStore, TransportConfig};
-use courser_wire::Version;
+use courser_wire::{ConnectionId, Version};
 
 use super::hooks::{ClientConfigHooks, IdentityHooks};
 use super::identity::Identity;
@@ -318,6 +318,19 @@ impl ClientConfig {
     #[must_use]
     pub fn token_store(mut self, tokens: Option<Arc<dyn TokenStore>>) -> Self {
         self.settings.tokens = tokens;
+        self
+    }
+
+    /// Sets what makes the Destination Connection ID of the first packet of each connection, of at least 8 bytes that
+    /// others cannot predict (RFC 9000 §7.2). [`Endpoint::connect`](crate::Endpoint::connect) returns an error for a
+    /// shorter one. It is called under the lock of the endpoint, and must neither block nor use the endpoint. `None`,
+    /// the default, are 8 random bytes.
+    #[must_use]
+    pub fn initial_destination(
+        mut self,
+        make: Option<Arc<dyn Fn() -> ConnectionId + Send + Sync>>,
+    ) -> Self {
+        self.settings.initial_destination = make;
         self
     }
 

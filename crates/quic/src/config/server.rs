@@ -35,7 +35,7 @@ use crate::error::ConfigError;
 pub struct ServerConfig {
     pub(super) tls: TlsSettings<ServerParts>,
     early_data: Option<EarlyDataOptions>,
-    settings: courser_transport::ServerConfig,
+    pub(super) settings: courser_transport::ServerConfig,
     pub(crate) reset_key: Option<ResetKey>,
     pub(crate) connection_ids: Option<Arc<dyn ConnectionIdGenerator>>,
     pub(crate) memory_budget: Option<u64>,
@@ -263,6 +263,14 @@ impl ServerConfig {
     #[must_use]
     pub fn max_incoming_bytes(mut self, bytes: usize) -> Self {
         self.settings.max_incoming_bytes = bytes;
+        self
+    }
+
+    /// Sets how many bytes one connection that waits for [`Endpoint::accept`](crate::Endpoint::accept) may hold, at
+    /// least 1200: early data of clients whose handshake begins late. `None`, the default, keeps eight datagrams.
+    #[must_use]
+    pub fn incoming_bytes_per_client(mut self, bytes: Option<usize>) -> Self {
+        self.settings.incoming_bytes_per_client = bytes;
         self
     }
 

@@ -10,7 +10,6 @@ use rustls::client::{VerifierBuilderError, WebPkiServerVerifier};
 use super::{TransportConfig, known_versions};
 use crate::crypto::rustls::QuicClientConfig;
 use crate::token::{self, TokenMemoryCache, TokenStore};
-use crate::unsupported::note;
 use crate::{ConnectError, ConnectionId, crypto};
 
 /// Settings of a client.
@@ -20,6 +19,7 @@ pub struct ClientConfig {
     crypto: Arc<dyn crypto::ClientConfig>,
     tokens: Arc<dyn TokenStore>,
     version: u32,
+    initial_destination: Option<Arc<dyn Fn() -> ConnectionId + Send + Sync>>,
 }
 
 impl ClientConfig {
@@ -30,6 +30,7 @@ impl ClientConfig {
             crypto,
             tokens: Arc::new(TokenMemoryCache::default()),
             version: 1,
+            initial_destination: None,
         }
     }
 
@@ -63,12 +64,15 @@ impl ClientConfig {
         Ok(Self::new(Arc::new(crypto)))
     }
 
-    /// Has no effect: the first destination of a connection is random.
+    /// Sets what makes the Destination Connection ID of the first packet of each connection, of at least 8 bytes that
+    /// others cannot predict (RFC 9000 §7.2). With a shorter one [`Endpoint::connect`](crate::Endpoint::connect)
+    /// fails, and the log says why. It is called under the lock of the endpoint, and must neither block nor use the
+    /// endpoint. By default they are 8 random bytes.
     pub fn initial_dst_cid_provider(
         &mut self,
-        _initial_dst_cid_provider: Arc<dyn Fn() -> ConnectionId + Send + Sync>,
+        initial_dst_cid_provider: Arc<dyn Fn() -> ConnectionId + Send + Sync>,
     ) -> &mut Self {
-        note("ClientConfig::initial_dst_cid_provider");
+        self.initial_destination = Some(initial_dst_cid_provider);
         self
     }
 
@@ -109,8 +113,17 @@ impl ClientConfig {
             .early_data(early_data)
             .versions(versions)
             .token_store(Some(token::adapted(self.tokens.clone())))
+            .initial_destination(self.initial_destination.clone().map(adapted))
             .transport_config(self.transport.build()))
     }
+}
+
+/// Returns a source of IDs for courser.
+fn adapted(
+    make: Arc<dyn Fn() -> ConnectionId + Send + Sync>,
+) -> Arc<dyn Fn() -> quic::ConnectionId + Send + Sync> {
+    // IDs of both have at most 20 bytes.
+    Arc::new(move || quic::ConnectionId::new(&make()).unwrap_or(quic::ConnectionId::EMPTY))
 }
 
 impl fmt::Debug for ClientConfig {

@@ -10,8 +10,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use super::{EndpointConfig, TimeSource, TransportConfig, known_versions};
 use crate::crypto::{self, HandshakeTokenKey};
-use crate::token::TokenLog;
-use crate::unsupported::note;
+use crate::token::{self, TokenLog};
+use crate::unsupported::{note, warn};
 
 /// Settings of a server: its certificate, and how it accepts connections.
 #[derive(Clone)]
@@ -24,25 +24,27 @@ pub struct ServerConfig {
     preferred_v4: Option<SocketAddrV4>,
     preferred_v6: Option<SocketAddrV6>,
     max_incoming: usize,
-    /// Settings without effect, as the program has given them.
+    token_key: Option<[u8; 32]>,
     retry_token_lifetime: Duration,
-    incoming_buffer_size: u64,
+    /// `None` until the program sets it.
+    incoming_buffer_size: Option<u64>,
     incoming_buffer_size_total: u64,
     validation_token: ValidationTokenConfig,
+    time_source: Option<Arc<dyn TimeSource>>,
 }
 
 impl ServerConfig {
-    /// Creates settings from those of TLS. The key of tokens has no effect: tokens are sealed with a key of the
-    /// endpoint.
+    /// Creates settings from those of TLS, and a key for tokens.
     pub fn new(
         crypto: Arc<dyn crypto::ServerConfig>,
-        _token_key: Arc<dyn HandshakeTokenKey>,
+        token_key: Arc<dyn HandshakeTokenKey>,
     ) -> Self {
-        note("ServerConfig::token_key");
-        Self::with_crypto(crypto)
+        let mut config = Self::with_crypto(crypto);
+        config.token_key(token_key);
+        config
     }
 
-    /// Creates settings from those of TLS.
+    /// Creates settings from those of TLS. Tokens are sealed with a random key.
     pub fn with_crypto(crypto: Arc<dyn crypto::ServerConfig>) -> Self {
         Self {
             transport: Arc::default(),
@@ -51,10 +53,12 @@ impl ServerConfig {
             preferred_v4: None,
             preferred_v6: None,
             max_incoming: 1 << 16,
+            token_key: None,
             retry_token_lifetime: Duration::from_secs(15),
-            incoming_buffer_size: 10 << 20,
+            incoming_buffer_size: None,
             incoming_buffer_size_total: 100 << 20,
             validation_token: ValidationTokenConfig::default(),
+            time_source: None,
         }
     }
 
@@ -82,15 +86,17 @@ impl ServerConfig {
         self
     }
 
-    /// Has no effect: tokens are sealed with a key of the endpoint.
-    pub fn token_key(&mut self, _value: Arc<dyn HandshakeTokenKey>) -> &mut Self {
-        note("ServerConfig::token_key");
+    /// Sets the key from which that of tokens is derived. Servers with the same key accept each other's tokens.
+    pub fn token_key(&mut self, value: Arc<dyn HandshakeTokenKey>) -> &mut Self {
+        self.token_key = crypto::derived_token_key(&*value);
+        if self.token_key.is_none() {
+            warn("ServerConfig::token_key has no effect: the key cannot seal 32 bytes");
+        }
         self
     }
 
-    /// Has no effect: courser sets the lifetime of tokens in Retry packets.
+    /// Sets the time for which the token of a Retry packet is valid, in whole seconds, 1 s to 10 years. Default 15 s.
     pub fn retry_token_lifetime(&mut self, value: Duration) -> &mut Self {
-        note("ServerConfig::retry_token_lifetime");
         self.retry_token_lifetime = value;
         self
     }
@@ -119,10 +125,10 @@ impl ServerConfig {
         self
     }
 
-    /// Has no effect: courser keeps the first datagrams of a client that waits, and drops later ones.
+    /// Sets the bytes that one client who waits to be accepted may hold, at least 1200. Unless it is set, eight
+    /// datagrams.
     pub fn incoming_buffer_size(&mut self, incoming_buffer_size: u64) -> &mut Self {
-        note("ServerConfig::incoming_buffer_size");
-        self.incoming_buffer_size = incoming_buffer_size;
+        self.incoming_buffer_size = Some(incoming_buffer_size);
         self
     }
 
@@ -132,16 +138,11 @@ impl ServerConfig {
         self
     }
 
-    /// Has no effect: the time of day is that of the runtime.
-    pub fn time_source(&mut self, _time_source: Arc<dyn TimeSource>) -> &mut Self {
-        note("ServerConfig::time_source");
+    /// Sets the clock by which tokens are issued and expire. It is called under the lock of the endpoint, and must
+    /// neither block nor use the endpoint. Default [`StdSystemTime`](crate::StdSystemTime).
+    pub fn time_source(&mut self, time_source: Arc<dyn TimeSource>) -> &mut Self {
+        self.time_source = Some(time_source);
         self
-    }
-
-    /// Returns the bytes that clients who wait may hold: one datagram at least.
-    fn incoming_bytes(&self) -> usize {
-        let bytes = usize::try_from(self.incoming_buffer_size_total).unwrap_or(usize::MAX);
-        bytes.max(usize::from(super::MIN_MTU))
     }
 
     /// Returns the settings for courser, for an endpoint with these.
@@ -154,7 +155,13 @@ impl ServerConfig {
             .migration(self.migration)
             .preferred_address(self.preferred_v4, self.preferred_v6)
             .max_incoming(self.max_incoming)
-            .max_incoming_bytes(self.incoming_bytes());
+            .max_incoming_bytes(incoming_bytes(self.incoming_buffer_size_total))
+            .incoming_bytes_per_client(self.incoming_buffer_size.map(incoming_bytes))
+            .token_key(self.token_key)
+            .retry_token_lifetime(token_lifetime(self.retry_token_lifetime))
+            .new_token_lifetime(token_lifetime(self.validation_token.lifetime))
+            .token_log(self.validation_token.log.clone().map(token::adapted_log))
+            .time_of_day(self.time_source.clone().map(token::adapted_clock));
         if let Some(options) = parts.early_data {
             config = config.early_data(options);
         }
@@ -166,6 +173,22 @@ impl ServerConfig {
     }
 }
 
+/// Returns a limit on the bytes of clients who wait: one datagram at least.
+fn incoming_bytes(bytes: u64) -> usize {
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    bytes.max(usize::from(super::MIN_MTU))
+}
+
+/// Returns a lifetime of tokens that courser accepts.
+fn token_lifetime(lifetime: Duration) -> Duration {
+    lifetime.clamp(Duration::from_secs(1), TEN_YEARS)
+}
+
+const TEN_YEARS: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+
+/// The bytes that a client who waits may hold with quinn.
+const INCOMING_BUFFER: u64 = 10 << 20;
+
 impl fmt::Debug for ServerConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerConfig")
@@ -176,7 +199,10 @@ impl fmt::Debug for ServerConfig {
             .field("preferred_address_v4", &self.preferred_v4)
             .field("preferred_address_v6", &self.preferred_v6)
             .field("max_incoming", &self.max_incoming)
-            .field("incoming_buffer_size", &self.incoming_buffer_size)
+            .field(
+                "incoming_buffer_size",
+                &self.incoming_buffer_size.unwrap_or(INCOMING_BUFFER),
+            )
             .field(
                 "incoming_buffer_size_total",
                 &self.incoming_buffer_size_total,
@@ -189,6 +215,7 @@ impl fmt::Debug for ServerConfig {
 #[derive(Clone)]
 pub struct ValidationTokenConfig {
     lifetime: Duration,
+    log: Option<Arc<dyn TokenLog>>,
     sent: u32,
 }
 
@@ -205,27 +232,31 @@ impl Default for ValidationTokenConfig {
     fn default() -> Self {
         Self {
             lifetime: Duration::from_secs(14 * 24 * 60 * 60),
+            log: None,
             sent: 2,
         }
     }
 }
 
 impl ValidationTokenConfig {
-    /// Has no effect: courser sets the lifetime of tokens.
+    /// Sets the time for which a token is valid, in whole seconds, 1 s to 10 years. Default two weeks.
     pub fn lifetime(&mut self, value: Duration) -> &mut Self {
-        note("ValidationTokenConfig::lifetime");
         self.lifetime = value;
         self
     }
 
-    /// Has no effect: courser detects tokens that are used twice itself.
-    pub fn log(&mut self, _log: Arc<dyn TokenLog>) -> &mut Self {
-        note("ValidationTokenConfig::log");
+    /// Sets the log of used tokens. It is called under the lock of the endpoint, and must neither block nor use the
+    /// endpoint. By default courser has its own, which accepts each token once.
+    pub fn log(&mut self, log: Arc<dyn TokenLog>) -> &mut Self {
+        self.log = Some(log);
         self
     }
 
-    /// Sets how many tokens each client is given. Default 2.
+    /// Sets how many tokens each client is given, at most 4. Default 2.
     pub fn sent(&mut self, value: u32) -> &mut Self {
+        if value > 4 {
+            note("ValidationTokenConfig::sent (more than 4)");
+        }
         self.sent = value;
         self
     }

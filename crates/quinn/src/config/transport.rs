@@ -8,7 +8,6 @@ use courser_quic as quic;
 
 use super::{AckFrequencyConfig, MAX_MTU, MIN_MTU, MtuDiscoveryConfig};
 use crate::congestion::{self, ControllerFactory};
-use crate::unsupported::note;
 use crate::{VarInt, VarIntBoundsExceeded};
 
 /// Settings of connections, with courser's defaults: windows grow automatically until they are set.
@@ -25,13 +24,11 @@ struct Given {
     stream_receive_window: Option<VarInt>,
     receive_window: Option<VarInt>,
     send_window: Option<u64>,
-    send_fairness: bool,
     packet_threshold: u32,
     time_threshold: f32,
     initial_mtu: u16,
     min_mtu: u16,
     mtu_discovery_config: Option<MtuDiscoveryConfig>,
-    pad_to_mtu: bool,
     ack_frequency_config: Option<AckFrequencyConfig>,
     persistent_congestion_threshold: u32,
     crypto_buffer_size: usize,
@@ -62,13 +59,11 @@ impl Default for TransportConfig {
             stream_receive_window: None,
             receive_window: None,
             send_window: None,
-            send_fairness: true,
             packet_threshold: inner.packet_threshold,
             time_threshold: inner.time_threshold,
             initial_mtu: inner.mtu,
             min_mtu: MIN_MTU,
             mtu_discovery_config: Some(MtuDiscoveryConfig::up_to(inner.mtu_max)),
-            pad_to_mtu: false,
             ack_frequency_config: Some(AckFrequencyConfig::default()),
             persistent_congestion_threshold: inner.persistent_congestion_threshold,
             crypto_buffer_size: 16 * 1024,
@@ -128,12 +123,10 @@ impl TransportConfig {
         self
     }
 
-    /// `false` has no effect: streams of the same priority take turns.
+    /// Lets streams of the same priority take turns. Otherwise each sends all that it has, in the order in which they
+    /// were written to. Default on.
     pub fn send_fairness(&mut self, value: bool) -> &mut Self {
-        if !value {
-            note("TransportConfig::send_fairness(false)");
-        }
-        self.given.send_fairness = value;
+        self.inner.fair_streams = value;
         self
     }
 
@@ -186,12 +179,10 @@ impl TransportConfig {
         self
     }
 
-    /// `true` has no effect.
+    /// Pads datagrams with application data to their full size, so that observers do not learn the size of messages.
+    /// Default off.
     pub fn pad_to_mtu(&mut self, value: bool) -> &mut Self {
-        if value {
-            note("TransportConfig::pad_to_mtu");
-        }
-        self.given.pad_to_mtu = value;
+        self.inner.pad_to_mtu = value;
         self
     }
 
@@ -219,10 +210,11 @@ impl TransportConfig {
         self
     }
 
-    /// Has no effect: courser has limits of its own for handshake data.
+    /// Sets the bytes of handshake data that are kept until TLS reads them, 4096 to 16 MiB. Unless it is set, 16 KiB,
+    /// and 64 KiB for the certificates of a server.
     pub fn crypto_buffer_size(&mut self, value: usize) -> &mut Self {
-        note("TransportConfig::crypto_buffer_size");
         self.given.crypto_buffer_size = value;
+        self.inner.crypto_buffer = Some((value as u64).clamp(4096, 16 << 20));
         self
     }
 
@@ -318,14 +310,14 @@ impl fmt::Debug for TransportConfig {
             .field("stream_receive_window", &stream_window)
             .field("receive_window", &window)
             .field("send_window", &send_window)
-            .field("send_fairness", &given.send_fairness)
+            .field("send_fairness", &inner.fair_streams)
             .field("packet_threshold", &given.packet_threshold)
             .field("time_threshold", &given.time_threshold)
             .field("initial_rtt", &inner.initial_rtt)
             .field("initial_mtu", &given.initial_mtu)
             .field("min_mtu", &given.min_mtu)
             .field("mtu_discovery_config", &given.mtu_discovery_config)
-            .field("pad_to_mtu", &given.pad_to_mtu)
+            .field("pad_to_mtu", &inner.pad_to_mtu)
             .field("ack_frequency_config", &given.ack_frequency_config)
             .field(
                 "persistent_congestion_threshold",

@@ -1,4 +1,4 @@
-//! Keys of tokens, which programs may pass although courser uses its own.
+//! Keys of tokens.
 
 use aws_lc_rs::{aead, hkdf};
 
@@ -27,6 +27,15 @@ pub trait AeadKey {
         data: &'a mut [u8],
         additional_data: &[u8],
     ) -> Result<&'a mut [u8], CryptoError>;
+}
+
+/// Derives the key of tokens: what a key of the program seals in the place of 32 zeros, each time the same. `None` if
+/// it cannot.
+pub(crate) fn derived_token_key(key: &dyn HandshakeTokenKey) -> Option<[u8; 32]> {
+    let mut sealed = vec![0; 32];
+    let aead = key.aead_from_hkdf(b"courser tokens");
+    aead.seal(&mut sealed, b"courser tokens").ok()?;
+    sealed.first_chunk().copied()
 }
 
 impl HandshakeTokenKey for hkdf::Prk {

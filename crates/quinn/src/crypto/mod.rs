@@ -9,6 +9,7 @@ use ::rustls as tls;
 use aws_lc_rs::hmac;
 use courser_quic::EarlyDataOptions;
 
+pub(crate) use self::keys::derived_token_key;
 pub use self::keys::{AeadKey, HandshakeTokenKey};
 
 mod keys;

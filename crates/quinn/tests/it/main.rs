@@ -9,6 +9,7 @@ mod namespace;
 mod settings;
 mod sockets;
 mod streams;
+mod tokens;
 #[cfg(target_os = "linux")]
 mod zones;
 

@@ -22,20 +22,24 @@ fn settings_without_effect_are_listed() {
     let mut transport = TransportConfig::default();
     transport
         .packet_threshold(5)
-        .send_fairness(true)
+        .send_fairness(false)
         .crypto_buffer_size(1300)
         .pad_to_mtu(true);
+    for _ in 0..2 {
+        EndpointConfig::default().supported_versions(vec![1, 0xff00_001d]);
+        quinn::ValidationTokenConfig::default().sent(2).sent(5);
+    }
     let mut mtu = MtuDiscoveryConfig::default();
     mtu.upper_bound(1400).minimum_change(3);
     let named = settings_without_effect();
     for name in [
-        "TransportConfig::crypto_buffer_size",
-        "TransportConfig::pad_to_mtu",
+        "EndpointConfig::supported_versions (drafts of QUIC)",
+        "ValidationTokenConfig::sent (more than 4)",
     ] {
         let count = named.iter().filter(|&&it| it == name).count();
         assert_eq!(count, 1, "{name} in {named:?}");
     }
-    for part in ["fairness", "threshold", "MtuDiscoveryConfig"] {
+    for part in ["TransportConfig", "threshold", "MtuDiscoveryConfig"] {
         assert!(
             !named.iter().any(|name| name.contains(part)),
             "{part} in {named:?}"
@@ -201,7 +205,11 @@ async fn controller_of_the_program_sees_packets_and_sets_the_window() {
 async fn trace_records_the_first_connection() {
     let output = Output::default();
     let mut trace = quinn::QlogConfig::default();
-    trace.title(Some("a title".to_owned()));
+    let start = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();
+    trace
+        .title(Some("a title".to_owned()))
+        .description(Some("what it is about".to_owned()))
+        .start_time(start);
     assert!(quinn::QlogConfig::default().into_stream().is_none());
     trace.writer(Box::new(output.clone()));
     let mut transport = TransportConfig::default();
@@ -214,7 +222,13 @@ async fn trace_records_the_first_connection() {
         // A thread of its own writes.
         tokio::task::yield_now().await;
     }
-    assert_eq!(text().matches("a title").count(), 1, "of two connections");
+    let text = text();
+    assert_eq!(text.matches("a title").count(), 1, "of two connections");
+    assert!(text.contains("\"description\":\"what it is about\""));
+    let (_, first) = text.split_once("\"time\":").unwrap();
+    let first = first.split(',').next().unwrap().parse::<f64>().unwrap();
+    let most = start.elapsed().as_secs_f64() * 1000.0;
+    assert!((1000.0..most).contains(&first), "{first} ms");
 }
 
 /// Bytes that a test reads while they are written.

@@ -90,6 +90,22 @@ fn thresholds_and_windows_reach_courser_within_its_bounds() {
 }
 
 #[test]
+fn fairness_padding_and_handshake_buffer_reach_courser() {
+    let mut config = TransportConfig::default();
+    let built = config.build();
+    assert!(built.fair_streams && !built.pad_to_mtu);
+    assert_eq!(built.crypto_buffer, None);
+    config.send_fairness(false).pad_to_mtu(true);
+    for (given, bytes) in [(0, 4096), (100_000, 100_000), (usize::MAX, 16 << 20)] {
+        config.crypto_buffer_size(given);
+        let built = config.build();
+        assert_eq!(built.validate(), Ok(()));
+        assert!(!built.fair_streams && built.pad_to_mtu);
+        assert_eq!(built.crypto_buffer, Some(bytes), "{given}");
+    }
+}
+
+#[test]
 fn values_of_the_search_and_of_ack_frequency_reach_courser() {
     let mut config = TransportConfig::default();
     let (mut search, mut acks) = (MtuDiscoveryConfig::default(), AckFrequencyConfig::default());
