@@ -12,6 +12,8 @@ use courser_quic::{Connection, RecvStream, SendStream};
 
 use super::claimed::{ClaimedStream, ExtensionFrame, Queue};
 use super::error::Error;
+use super::failure::Origin;
+use super::settings::GoingAway;
 use super::shared::SharedConnection;
 
 /// The streams and frames that the application has claimed on a connection
@@ -211,6 +213,15 @@ impl Extension {
         };
         // This closes the connection.
         let _ = self.0.drive(|_| Err::<(), _>(error));
+    }
+
+    /// Waits until either end announces with GOAWAY that the connection will end (RFC 9114 §5.2), and returns which
+    /// end it was. Layers that keep a request open end it soon then. `None` if the connection is closed before.
+    ///
+    /// # Cancel safety
+    /// Safe: dropping the future loses nothing, and several tasks may wait.
+    pub async fn going_away(&self) -> Option<Origin> {
+        GoingAway::of(&self.0).await
     }
 
     /// Returns the QUIC connection for access to its addresses, statistics and exporters.

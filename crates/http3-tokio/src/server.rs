@@ -147,6 +147,7 @@ impl ServerConnection {
     pub fn announce_going_away(&self) {
         let _ = self.0.drive(|state| {
             state.http.announce_going_away();
+            state.wake_going_away();
             Ok(())
         });
     }
@@ -155,6 +156,7 @@ impl ServerConnection {
     pub fn go_away(&self) {
         let _ = self.0.drive(|state| {
             state.http.go_away_after_last();
+            state.wake_going_away();
             Ok(())
         });
     }

@@ -21,7 +21,7 @@ use courser_quic::{Connection, ConnectionError, RecvStream, SendStream, Side, St
 use self::updates::Updates;
 use super::claimed::{ExtensionFrame, Groups};
 use super::datagrams::{Registry, UNUSED_DATAGRAM};
-use super::failure::{Failure, var_int};
+use super::failure::{Failure, Origin, var_int};
 use super::lingering::Lingering;
 use super::origins::Origins;
 use super::priority;
@@ -71,6 +71,8 @@ pub(super) struct ConnectionState {
     blocked: HashMap<u64, ForeignWaker>,
     /// The tasks that wait for the peer's settings.
     settings: Waiters,
+    /// The tasks that wait for the first GOAWAY of either end.
+    going_away: Waiters,
     /// Number of tasks that read the peer's unidirectional streams.
     readers: usize,
     /// The tasks that wait for the end of these readers.
@@ -123,6 +125,7 @@ impl SharedConnection {
                 streams: [None, None, None],
                 blocked: HashMap::new(),
                 settings: Waiters::default(),
+                going_away: Waiters::default(),
                 readers: 0,
                 read: Waiters::default(),
                 writer: None,
@@ -312,6 +315,33 @@ impl SharedConnection {
         Poll::Pending
     }
 
+    /// Polls for the first GOAWAY of either end, and returns which end it was. `None` if the connection is closed.
+    pub(super) fn poll_going_away(
+        &self,
+        cx: &Context<'_>,
+        ticket: &mut Ticket,
+    ) -> Poll<Option<Origin>> {
+        let waker = ForeignWaker::of(cx);
+        let mut state = self.lock();
+        if state.failure.is_some() || self.quic.close_reason().is_some() {
+            return Poll::Ready(None);
+        }
+        if state.http.peer_goes_away() {
+            return Poll::Ready(Some(Origin::Peer));
+        }
+        if state.http.goes_away() {
+            return Poll::Ready(Some(Origin::Local));
+        }
+        state.going_away.register(ticket, waker);
+        Poll::Pending
+    }
+
+    pub(super) fn stop_waiting_for_goaway(&self, ticket: &mut Ticket) {
+        if ticket.is_some() {
+            self.lock().going_away.forget(ticket);
+        }
+    }
+
     pub(super) fn stop_waiting_for_settings(&self, ticket: &mut Ticket) {
         if ticket.is_some() {
             self.lock().settings.forget(ticket);
@@ -356,6 +386,7 @@ impl SharedConnection {
         let mut state = self.lock();
         let mut woken = Vec::new();
         state.settings.wake_all(&mut woken);
+        state.going_away.wake_all(&mut woken);
         woken.extend(state.blocked.drain().map(|(_, waker)| waker.into_inner()));
         woken.extend(state.writer.take().map(ForeignWaker::into_inner));
         state.failure.get_or_insert(OVER);
@@ -488,6 +519,11 @@ impl ConnectionState {
         self.blocked.insert(stream, waker);
     }
 
+    /// Wakes the tasks that wait for a GOAWAY, because there is one.
+    pub(super) fn wake_going_away(&mut self) {
+        self.going_away.wake_all(&mut self.woken);
+    }
+
     /// Handles the events of the connection.
     ///
     /// # Errors
@@ -520,7 +556,7 @@ impl ConnectionState {
                     }
                 }
                 Event::Origins(origins) => self.origins.add(origins),
-                Event::GoAway { .. } => {}
+                Event::GoAway { .. } | Event::ClientGoAway => self.wake_going_away(),
             }
         }
         Ok(())

@@ -125,7 +125,16 @@ impl Unresolved {
 
     /// Waits for the rest of the header section.
     async fn wait_for_headers(&mut self) -> Result<Step, Failure> {
-        let stopped = self.outgoing.send.stopped();
+        // The peer may have no use for the other half of a stream of an extension, and says so before its first bytes
+        // arrive, which show that it is none of a request.
+        let may_be_claimed = self.outgoing.guard.extensions().has_any_bidirectional();
+        let send = &self.outgoing.send;
+        let stopped = async {
+            match may_be_claimed {
+                true => std::future::pending().await,
+                false => send.stopped().await,
+            }
+        };
         let step = std::future::poll_fn(|cx| self.incoming.poll_step(cx));
         match unless_cancelled(step, stopped, self.head_timeout).await {
             Ok(step) => step,

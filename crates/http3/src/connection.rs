@@ -70,11 +70,14 @@ pub enum Event {
         stream: u64,
     },
     /// The server sent GOAWAY. Requests on this and later streams were not processed and can be repeated
-    /// elsewhere. GOAWAY of a client causes no event, because this server never pushes.
+    /// elsewhere.
     GoAway {
         /// The first stream whose request is not processed.
         first_refused: u64,
     },
+    /// The client sent GOAWAY. Its pushes do not matter, because this server never pushes, but extensions may end
+    /// what they have on the connection.
+    ClientGoAway,
     /// The client has changed the priority of a response (RFC 9218 §7).
     Priority {
         /// The request stream of the response.
@@ -308,6 +311,11 @@ impl Connection {
     /// with `H3_REQUEST_REJECTED`.
     pub fn is_served(&self, stream: u64) -> bool {
         self.goaway.is_served(stream)
+    }
+
+    /// Returns true if this end has sent a GOAWAY.
+    pub const fn goes_away(&self) -> bool {
+        self.goaway.sent().is_some()
     }
 
     /// Returns true if the peer has sent a GOAWAY, after which no request may be sent.

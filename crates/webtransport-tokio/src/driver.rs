@@ -7,10 +7,10 @@ use std::task::{Context, Poll};
 
 use bytes::{Buf as _, Bytes};
 use courser_base::Time;
-use courser_http3_tokio::{Code, Error, Upgraded};
+use courser_http3_tokio::{Code, Error, Origin, Upgraded};
 use courser_quic::hooks::ConnectionHooks as _;
 use courser_quic::runtime::{self, Sleep};
-use courser_webtransport::Output;
+use courser_webtransport::{Output, Sessions};
 use tokio::io::AsyncWrite;
 
 use crate::error::var_int;
@@ -18,9 +18,11 @@ use crate::shared::Shared;
 
 /// Starts the task of a session.
 pub(crate) fn start(shared: Arc<Shared>, stream: Upgraded) {
+    let extension = shared.streams.extension().clone();
     let mut driver = Driver {
         shared,
         stream: Some(stream),
+        going_away: Some(Box::pin(async move { extension.going_away().await })),
         content: Bytes::new(),
         has_ended: false,
         timer: None,
@@ -37,7 +39,11 @@ struct Driver {
     /// True if the peer's half of the stream has ended.
     has_ended: bool,
     timer: Option<(Time, Pin<Box<Sleep>>)>,
+    /// Completes with a GOAWAY of either end. `None` once it has.
+    going_away: Option<GoingAway>,
 }
+
+type GoingAway = Pin<Box<dyn Future<Output = Option<Origin>> + Send>>;
 
 impl Driver {
     /// Runs until both halves of the CONNECT stream have ended. Reading never waits for writing.
@@ -48,12 +54,36 @@ impl Driver {
                 self.stream = None;
                 return Poll::Ready(());
             }
+            self.poll_going_away(cx);
             let has_written = self.poll_write(cx).is_ready();
             let has_read = self.poll_read(cx).is_ready();
             let has_expired = self.poll_timer(cx).is_ready();
             if !(has_written || has_read || has_expired) {
                 return Poll::Pending;
             }
+        }
+    }
+
+    /// GOAWAY of either end asks to end all sessions (draft-ietf-webtrans-http3-16 §4.7). A peer that does not look at
+    /// it learns the same from a capsule.
+    fn poll_going_away(&mut self, cx: &mut Context<'_>) {
+        let Some(going_away) = &mut self.going_away else {
+            return;
+        };
+        let Poll::Ready(origin) = going_away.as_mut().poll(cx) else {
+            return;
+        };
+        self.going_away = None;
+        match origin {
+            Some(Origin::Local) => self.shared.update(|session, _| {
+                session.on_goaway();
+                session.drain();
+            }),
+            Some(Origin::Peer) => {
+                self.shared.table.with(Sessions::on_goaway);
+                self.shared.update(|session, _| session.on_goaway());
+            }
+            None => {}
         }
     }
 

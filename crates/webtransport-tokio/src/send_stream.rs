@@ -3,10 +3,11 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 use courser_quic as quic;
-use courser_quic::{ResetAtError, StreamId};
+use courser_quic::hooks::SendStreamHooks as _;
+use courser_quic::{ResetAtError, StreamId, VarInt, runtime};
 use courser_webtransport::{ApplicationCode, StreamHeader, code};
 use tokio::io::AsyncWrite;
 
@@ -20,11 +21,17 @@ use crate::shared::Handle;
 pub struct SendStream {
     stream: quic::SendStream,
     session: Arc<Handle>,
+    /// The stream was reset, and `stream` may be elsewhere until its header has arrived.
+    is_reset: bool,
 }
 
 impl SendStream {
     pub(crate) const fn new(session: Arc<Handle>, stream: quic::SendStream) -> Self {
-        Self { stream, session }
+        Self {
+            stream,
+            session,
+            is_reset: false,
+        }
     }
 
     /// Writes some bytes, and returns their number.
@@ -59,27 +66,60 @@ impl SendStream {
     /// Returns [`WriteError::ClosedStream`] if it was finished or reset before, and
     /// [`WriteError::SessionEnded`] after the end of the session.
     pub fn finish(&mut self) -> Result<(), WriteError> {
+        if self.is_reset {
+            return Err(self.closed_stream());
+        }
         self.stream.finish().map_err(|_| self.closed_stream())
     }
 
     /// Resets the stream with a code. What was written may be lost, but for the number of the session.
     ///
+    /// If the peer does not accept RESET_STREAM_AT, as no browser does, a task resets the stream once the peer has
+    /// acknowledged that number: a stream that is reset before belongs to no session there.
+    ///
     /// # Errors
     /// The errors of [`finish`](Self::finish).
     pub fn reset(&mut self, code: u32) -> Result<(), WriteError> {
+        if self.is_reset {
+            return Err(self.closed_stream());
+        }
         let code = var_int(ApplicationCode(code).to_http3());
-        let id = self.session.0.id;
-        let header = StreamHeader::new(self.stream.id().direction(), id).len() as u64;
-        // The peer's own streams begin without a header of this end.
-        let header = match self.stream.id().initiator() == self.session.0.quic().side() {
-            true => header,
+        let header = self.header();
+        match self.stream.reset_at(code, header) {
+            Ok(()) => {}
+            Err(ResetAtError::Unsupported) => self.reset_after(code, header)?,
+            Err(_) => return Err(self.closed_stream()),
+        }
+        self.is_reset = true;
+        Ok(())
+    }
+
+    /// Returns the length of the header of this stream. Those of the peer begin without one of this end.
+    fn header(&self) -> u64 {
+        let (stream, session) = (self.stream.id(), &self.session.0);
+        match stream.initiator() == session.quic().side() {
+            true => StreamHeader::new(stream.direction(), session.id).len() as u64,
             false => 0,
-        };
-        let reset = match self.stream.reset_at(code, header) {
-            Err(ResetAtError::Unsupported) => self.stream.reset(code).map_err(Into::into),
-            reset => reset,
-        };
-        reset.map_err(|_| self.closed_stream())
+        }
+    }
+
+    /// Resets the stream when the peer has acknowledged its header.
+    fn reset_after(&mut self, code: VarInt, header: u64) -> Result<(), WriteError> {
+        let mut delivered = Box::pin(self.stream.acknowledged_to(header));
+        let mut cx = Context::from_waker(Waker::noop());
+        if let Poll::Ready(result) = delivered.as_mut().poll(&mut cx) {
+            let reset = result.is_ok().then(|| self.stream.reset(code));
+            let is_reset = reset.is_some_and(|reset| reset.is_ok());
+            return is_reset.then_some(()).ok_or_else(|| self.closed_stream());
+        }
+        let mut stream = self.stream.take();
+        runtime::spawn(async move {
+            // An error has ended the stream.
+            if delivered.await.is_ok() {
+                let _ = stream.reset(code);
+            }
+        });
+        Ok(())
     }
 
     /// Waits until the peer stops reading, and returns its code: `None` if it is none of an application, or if the peer
@@ -123,6 +163,9 @@ impl SendStream {
     }
 
     fn poll_send(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize, WriteError>> {
+        if self.is_reset {
+            return Poll::Ready(Err(self.closed_stream()));
+        }
         let session = &self.session.0;
         let granted = session.reserve(cx, self.stream.id(), bytes.len());
         if granted == 0 && !bytes.is_empty() {

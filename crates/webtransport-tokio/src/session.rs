@@ -32,7 +32,8 @@ impl Session {
         &self.0.0
     }
 
-    /// Waits for the next bidirectional stream of the peer.
+    /// Waits for the next bidirectional stream of the peer. Streams that have arrived are returned in the order in which
+    /// the peer has opened them.
     ///
     /// # Errors
     /// Returns the reason of the end once the session has ended.
@@ -49,7 +50,8 @@ impl Session {
         }
     }
 
-    /// Waits for the next unidirectional stream of the peer.
+    /// Waits for the next unidirectional stream of the peer. Streams that have arrived are returned in the order in which
+    /// the peer has opened them.
     ///
     /// # Errors
     /// Returns the reason of the end once the session has ended.
@@ -190,7 +192,8 @@ impl Session {
         self.shared().update(|session, _| session.drain());
     }
 
-    /// Waits until the peer asks to end the session soon.
+    /// Waits until the session should end soon: because the peer asks for it, or because either end has announced the
+    /// end of the whole connection with GOAWAY, as a server does that [drains](courser_http3_tokio::Serve::drain).
     ///
     /// # Cancel safety
     /// Safe: dropping the future loses nothing, and several tasks may wait.

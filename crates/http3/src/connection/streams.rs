@@ -154,9 +154,11 @@ impl Connection {
             FrameType::Claimed(frame_type) => self.on_claimed_frame(now, frame_type, payload),
             FrameType::GoAway => {
                 let id = integer(&payload)?;
-                if let Some(first_refused) = self.goaway.on_received(self.side, id)? {
-                    self.events.push_back(Event::GoAway { first_refused });
-                }
+                self.events
+                    .push_back(match self.goaway.on_received(self.side, id)? {
+                        Some(first_refused) => Event::GoAway { first_refused },
+                        None => Event::ClientGoAway,
+                    });
                 self.budget.spend(now)
             }
             FrameType::CancelPush => {

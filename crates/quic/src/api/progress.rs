@@ -54,13 +54,21 @@ impl SendStream {
     pub fn acknowledged(
         &self,
     ) -> impl Future<Output = Result<(), WriteError>> + Send + Sync + 'static {
+        self.acknowledged_to(u64::MAX)
+    }
+
+    /// Waits until the peer has acknowledged what was written, up to this offset.
+    pub(crate) fn acknowledged_to(
+        &self,
+        limit: u64,
+    ) -> impl Future<Output = Result<(), WriteError>> + Send + Sync + 'static {
         Acknowledged {
             connection: self.connection.clone(),
-            state: self.watch_written(),
+            state: self.watch_written(limit),
         }
     }
 
-    fn watch_written(&self) -> Watching {
+    fn watch_written(&self, limit: u64) -> Watching {
         let (handle, stream) = (self.connection.handle, self.half.stream);
         let id = stream.id;
         let mut locked = self.connection.lock();
@@ -74,6 +82,7 @@ impl SendStream {
         let streams = connection.streams();
         let written = streams.send_stats(id).map(|stats| stats.written);
         let waits = written.and_then(|written| {
+            let written = written.min(limit);
             let is_acked = streams.await_acknowledged(id, written)?;
             Ok((!is_acked).then_some(written))
         });

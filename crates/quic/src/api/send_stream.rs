@@ -460,6 +460,13 @@ impl SendStreamHooks for SendStream {
         std::mem::replace(self, closed)
     }
 
+    fn acknowledged_to(
+        &self,
+        len: u64,
+    ) -> impl Future<Output = Result<(), WriteError>> + Send + Sync + 'static {
+        Self::acknowledged_to(self, len)
+    }
+
     fn poll_send(
         &mut self,
         cx: &mut Context<'_>,

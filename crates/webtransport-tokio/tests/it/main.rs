@@ -1,16 +1,21 @@
 //! Sessions on loopback, both ends ours.
 
+mod browsers;
 mod hostile;
 mod refusals;
 mod sessions;
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use courser_http3_tokio as h3;
-use courser_quic::{ClientConfig, Connection, Endpoint, Identity, ServerConfig, Side};
+use courser_quic::{
+    ClientConfig, Connection, Endpoint, Identity, ServerConfig, Side, TransportConfig,
+};
 use courser_webtransport_tokio::{self as webtransport, Config, Session, SessionRequest};
 use http::{Request, Response};
+use tokio::task::JoinHandle;
 
 /// Both endpoints, which must outlive their connection.
 struct Pair {
@@ -20,35 +25,53 @@ struct Pair {
 
 /// Creates a connection whose server answers with `service`.
 async fn serve<F>(
-    [client_config, server_config]: [Config; 2],
+    configs: [Config; 2],
     service: impl Fn(Request<h3::Body>) -> F + Clone + Send + 'static,
 ) -> Pair
 where
     F: Future<Output = Response<h3::Empty>> + Send + 'static,
 {
-    let (near, far, endpoints) = connections().await;
+    let never = std::future::pending();
+    serve_until(configs, service, never).await.0
+}
+
+/// Creates a connection whose server answers with `service`, and drains when `signal` completes.
+async fn serve_until<F>(
+    [client_config, server_config]: [Config; 2],
+    service: impl Fn(Request<h3::Body>) -> F + Clone + Send + 'static,
+    signal: impl Future<Output = ()> + Send + 'static,
+) -> (Pair, JoinHandle<Result<(), h3::Error>>)
+where
+    F: Future<Output = Response<h3::Empty>> + Send + 'static,
+{
+    let (near, far, endpoints) = connections(TransportConfig::default()).await;
     let mut settings = h3::Config::new(Side::Server);
     webtransport::enable(&mut settings, Side::Server, server_config).expect("free numbers");
     let service = tower::service_fn(move |request| {
         let answer = service(request);
         async move { Ok::<_, std::convert::Infallible>(answer.await) }
     });
-    tokio::spawn(h3::serve(far, service).config(settings).into_future());
+    let serving = h3::serve(far, service).config(settings).drain(signal);
+    let serving = tokio::spawn(serving.into_future());
     let mut settings = h3::Config::new(Side::Client);
     webtransport::enable(&mut settings, Side::Client, client_config).expect("free numbers");
-    Pair {
+    let pair = Pair {
         client: h3::Client::with_config(near, settings),
         _endpoints: endpoints,
-    }
+    };
+    (pair, serving)
 }
 
-async fn connections() -> (Connection, Connection, [Endpoint; 2]) {
+async fn connections(transport: TransportConfig) -> (Connection, Connection, [Endpoint; 2]) {
+    let transport = Arc::new(transport);
     let identity = Identity::dev().expect("an identity");
     let config = ServerConfig::with_identity(&identity).expect("valid");
     let address = "127.0.0.1:0".parse().expect("an address");
+    let config = config.transport_config(transport.clone());
     let server = Endpoint::server(config.alpn([h3::ALPN]), address).expect("a free port");
     let client = Endpoint::client(address).expect("a free port");
     let config = ClientConfig::with_roots([identity.certificate()]).expect("valid");
+    let config = config.transport_config(transport);
     let to = server.local_addr().expect("bound");
     let connecting = client.connect_with(config.alpn([h3::ALPN]), to, "localhost");
     let connecting = connecting.expect("valid");
@@ -64,15 +87,16 @@ async fn connections() -> (Connection, Connection, [Endpoint; 2]) {
 /// Opens a session, both ends of which are returned.
 async fn session_with(configs: [Config; 2]) -> (Pair, Session, Session) {
     let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
-    let pair = serve(configs, move |mut request| {
+    let service = move |mut request| {
         let sender = sender.clone();
         async move {
             let upgrade = webtransport::upgrade(&mut request).protocols(["two", "one"]);
             let accepted = upgrade.accept(|session| async move { sender.send(session).is_ok() });
             accepted.await
         }
-    })
-    .await;
+    };
+    let never = std::future::pending();
+    let (pair, _) = serve_until(configs, service, never).await;
     let near = within(webtransport::connect(&pair.client, wish())).await;
     let near = near.expect("accepted");
     let far = within(receiver.recv()).await.expect("accepted");

@@ -1,12 +1,12 @@
 //! Streams, datagrams and the end of sessions.
 
 use courser_webtransport_tokio::{
-    ApplicationCode, CloseReason, Closed, Config, Dialect, Limits, ReadError, Session,
-    SessionEnded, WriteError, connect,
+    ApplicationCode, CloseReason, Closed, Config, ConnectError, Dialect, Limits, ReadError,
+    Session, SessionEnded, Unavailable, WriteError, connect, upgrade,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt};
 
-use crate::{session, session_with, wish, within};
+use crate::{serve_until, session, session_with, wish, within};
 
 #[tokio::test]
 async fn streams_of_both_ends_carry_bytes_in_both_directions() {
@@ -139,6 +139,49 @@ async fn draining_is_told() {
     assert_eq!(near.close_reason(), None);
 }
 
+/// draft-ietf-webtrans-http3-16 §4.7. The server waits for the end of the session.
+#[tokio::test]
+async fn a_server_that_drains_asks_for_the_end_of_its_sessions() {
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
+    let (pair, serving) = serve_until(
+        [Config::new(), Config::new()],
+        move |mut request| {
+            let sender = sender.clone();
+            async move {
+                let upgrade = upgrade(&mut request);
+                let accepted =
+                    upgrade.accept(|session| async move { sender.send(session).is_ok() });
+                accepted.await
+            }
+        },
+        async { drop(stopped.await) },
+    )
+    .await;
+    let near = within(connect(&pair.client, wish())).await;
+    let near = near.expect("accepted");
+    let far = within(receiver.recv()).await.expect("accepted");
+    stop.send(()).expect("the server waits");
+    within(near.draining()).await;
+    within(far.draining()).await;
+    // The session goes on, and no other one begins.
+    let mut send = within(near.open_uni()).await.expect("open");
+    send.write_all(b"the rest").await.expect("open");
+    drop(send);
+    let mut receive = within(far.accept_uni()).await.expect("open");
+    let rest = within(receive.read_to_end(100)).await.expect("whole");
+    assert_eq!(rest, b"the rest");
+    let error = within(connect(&pair.client, wish())).await;
+    assert!(matches!(
+        error,
+        Err(ConnectError::Unavailable(Unavailable::GoingAway))
+    ));
+    assert!(!serving.is_finished());
+    near.close(0, "");
+    let served = within(serving).await.expect("no panic");
+    assert!(served.is_ok(), "{served:?}");
+}
+
 #[tokio::test]
 async fn a_lost_connection_ends_the_session() {
     let (pair, near, far) = session().await;
@@ -222,8 +265,9 @@ async fn streams_that_stay_open_leave_credit_to_others() {
     }
 }
 
-/// The headers of streams are read by several tasks, which end in any order.
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+/// The headers of streams are read by several tasks, which end in any order. Nobody reads what would come back, so that the
+/// halves are stopped while the headers are on their way.
+#[tokio::test]
 async fn streams_that_have_arrived_are_accepted_in_the_order_of_opening() {
     let (_pair, near, far) = session().await;
     for opener in [&near, &far] {

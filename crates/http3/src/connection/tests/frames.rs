@@ -150,10 +150,13 @@ fn goaway_has_the_id_of_a_request_and_never_increases() {
     }
     // The ID of a client's GOAWAY is a push ID, which does not matter without pushes.
     let mut server = begun(Side::Server);
+    events(&mut server);
     assert_eq!(
         control(&mut server, &frame(frame::GOAWAY, &[7])),
         Ok(UniFate::Read)
     );
+    assert_eq!(events(&mut server), [Event::ClientGoAway]);
+    assert!(!server.goes_away());
     assert_eq!(
         control(&mut server, &frame(frame::GOAWAY, &[8])),
         code(Code::ID_ERROR)

@@ -35,6 +35,15 @@ pub trait SendStreamHooks {
     /// Returns the errors of `SendStream::write`.
     fn poll_credit(&mut self, cx: &mut Context<'_>, ahead: u64) -> Poll<Result<u64, WriteError>>;
 
+    /// Waits until the peer has acknowledged the first `len` bytes, or all if fewer were written.
+    ///
+    /// # Errors
+    /// Returns the errors of `SendStream::acknowledged`.
+    fn acknowledged_to(
+        &self,
+        len: u64,
+    ) -> impl Future<Output = Result<(), WriteError>> + Send + Sync + 'static;
+
     /// Writes bytes under a lock that the caller holds.
     ///
     /// # Errors

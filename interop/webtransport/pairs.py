@@ -1,0 +1,266 @@
+"""Runs the cases between our ends and those of others, and prints a table. See run."""
+
+import argparse
+import base64
+import hashlib
+import http.server
+import os
+import shutil
+import signal
+import ssl
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.parse
+from pathlib import Path
+
+HERE = Path(__file__).parent
+CERTIFICATE, KEY = os.environ["CERTIFICATE"], os.environ["KEY"]
+WITNESS, GO, AIOQUIC = os.environ["WITNESS"], os.environ["GO_WITNESS"], os.environ["AIOQUIC"]
+CASES = (
+    "protocol bi-1 bi-100 bi-1000 uni-1 uni-100 uni-1000 open-1 open-100 open-1000 bulk datagrams reset stop "
+    "close-client close-server drain two origin reload"
+).split()
+RELOADS = 50
+LONGEST = 300
+
+
+class Server:
+    """A server process, which prints its ports."""
+
+    def __init__(self, command, ports=1):
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.ports = [self.process.stdout.readline().strip() for _ in range(ports)]
+        self.errors = []
+        threading.Thread(target=self.collect, daemon=True).start()
+
+    def collect(self):
+        for line in self.process.stderr:
+            self.errors.append(line.rstrip())
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def lines_of(text):
+    rows = {}
+    for line in text.splitlines():
+        name, word, *rest = line.split("\t")
+        rows[name] = (word, rest[0] if rest else "")
+    return rows
+
+
+def program(command):
+    """Runs a client that prints its lines."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST)
+        output, errors = done.stdout, done.stderr
+    except subprocess.TimeoutExpired as late:
+        output, errors = (late.stdout or b"").decode(), "no end in time"
+    rows = lines_of(output)
+    if not rows:
+        rows["protocol"] = ("FAILED", errors.strip().splitlines()[-1] if errors.strip() else "no output")
+    return rows
+
+
+class Page(http.server.BaseHTTPRequestHandler):
+    """Serves the page of the cases, and collects its lines."""
+
+    def do_GET(self):
+        is_page = self.path.startswith("/?")
+        body = (HERE / "page.html").read_bytes() if is_page else b""
+        self.send_response(200 if is_page else 404)
+        self.send_header("content-type", "text/html")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_POST(self):
+        line = self.rfile.read(int(self.headers["content-length"])).decode()
+        self.send_response(204)
+        self.end_headers()
+        if line == "done":
+            self.server.done.set()
+        else:
+            self.server.lines.append(line)
+
+    def log_message(self, *arguments):
+        pass
+
+
+QUIET = {
+    "app.update.enabled": False,
+    "browser.shell.checkDefaultBrowser": False,
+    "datareporting.policy.dataSubmissionEnabled": False,
+    "network.captive-portal-service.enabled": False,
+    "network.connectivity-service.enabled": False,
+    "network.dns.disableIPv6": True,
+    "toolkit.telemetry.enabled": False,
+}
+
+
+def browser_command(name, folder, url):
+    if name == "firefox":
+        lines = [f'user_pref("{key}", {str(value).lower()});\n' for key, value in QUIET.items()]
+        (folder / "user.js").write_text("".join(lines))
+        return [shutil.which("firefox-esr"), "--headless", "--no-remote", "--profile", str(folder), url]
+    flags = "headless no-sandbox disable-gpu no-first-run disable-background-networking disable-component-update disable-sync"
+    binary = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    return [binary, *(f"--{flag}" for flag in flags.split()), f"--user-data-dir={folder}", url]
+
+
+def visit(name, query, longest):
+    """Opens the page in a browser, and returns its lines."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
+    server.lines, server.done = [], threading.Event()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_port}/?{urllib.parse.urlencode(query)}"
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        folder = Path(folder)
+        environment = {**os.environ, "HOME": str(folder)}
+        process = subprocess.Popen(
+            browser_command(name, folder, url),
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        server.done.wait(longest)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    server.shutdown()
+    return lines_of("\n".join(server.lines))
+
+
+def browser(name, server, only):
+    der = ssl.PEM_cert_to_DER_cert(Path(CERTIFICATE).read_text().split("-----END CERTIFICATE-----")[0] + "-----END CERTIFICATE-----\n")
+    digest = base64.b64encode(hashlib.sha256(der).digest()).decode()
+    query = {"port": server.ports[0], "strict": server.ports[1], "hash": digest, "only": ",".join(only)}
+    rows = visit(name, query, LONGEST)
+    if rows.get("origin", ("", ""))[0] == "ok" and not any("rigin" in line for line in server.errors):
+        rows["origin"] = ("FAILED", "the server has not refused the origin")
+    if not only or "reload" in only:
+        rows.update(visit(name, {**query, "reload": RELOADS}, 120))
+        rows.setdefault("reload", ("FAILED", "no end in time"))
+    if not rows:
+        rows["protocol"] = ("FAILED", "the browser has posted nothing")
+    return rows
+
+
+def differences():
+    """Known differences: end, role of that end, case, and the reason."""
+    known = {}
+    for line in (HERE / "differences.tsv").read_text().splitlines():
+        if line and not line.startswith("#"):
+            end, role, case, reason = line.split("\t")
+            known[end, role, case] = reason
+    return known
+
+
+def wanted(names, ends):
+    return [name for name in names if not ends or name in ends]
+
+
+def clients(only, ends):
+    """Others as clients of our server."""
+    own = [WITNESS, "server", "courser", CERTIFICATE, KEY]
+    for name in wanted(["chromium", "firefox"], ends):
+        if browser_command(name, Path(tempfile.gettempdir()), "")[0] is None:
+            yield name, None
+            continue
+        server = Server(own, 2)
+        yield name, browser(name, server, only)
+        server.stop()
+    for name in wanted(["courser", "wtransport", "web-transport-quinn", "webtransport-go"], ends):
+        if name == "webtransport-go" and not GO:
+            yield name, None
+            continue
+        server = Server(own, 2)
+        command = [GO] if name == "webtransport-go" else [WITNESS]
+        command += ["client", *([] if name == "webtransport-go" else [name]), server.ports[0], *only]
+        yield name, program(command)
+        server.stop()
+
+
+def servers(only, ends):
+    """Others as servers of our client."""
+    commands = {
+        "wtransport": [WITNESS, "server", "wtransport", CERTIFICATE, KEY],
+        "web-transport-quinn": [WITNESS, "server", "web-transport-quinn", CERTIFICATE, KEY],
+        "webtransport-go": [GO, "server", CERTIFICATE, KEY] if GO else None,
+        "aioquic": [AIOQUIC, str(HERE / "peer.py"), "server", CERTIFICATE, KEY] if AIOQUIC else None,
+    }
+    for name in wanted(commands, ends):
+        command = commands[name]
+        if command is None:
+            yield name, None
+            continue
+        server = Server(command)
+        yield name, program([WITNESS, "client", "courser", server.ports[0], *only])
+        server.stop()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--only", default="", help="cases, separated by commas")
+    parser.add_argument("--ends", default="", help="ends, separated by commas")
+    parser.add_argument("--results", help="file for the table")
+    options = parser.parse_args()
+    only = [name for name in options.only.split(",") if name]
+    ends = [name for name in options.ends.split(",") if name]
+    known, table, failed = differences(), [], 0
+    for role, pairs in (("client", clients), ("server", servers)):
+        for name, rows in pairs(only, ends):
+            if rows is None:
+                print(f"{name} as {role}: SKIPPED", flush=True)
+                continue
+            cells = {}
+            for case, (word, text) in rows.items():
+                reason = known.get((name, role, case))
+                mark = word
+                if word == "FAILED" and reason:
+                    mark = f"no: {reason}"
+                elif word == "FAILED":
+                    failed += 1
+                elif word == "ok" and reason:
+                    print(f"{name} as {role}: {case} works, contrary to differences.tsv", flush=True)
+                cells[case] = mark
+                print(f"{name} as {role}: {case}: {mark if mark != 'FAILED' else 'FAILED: ' + text}", flush=True)
+            table.append((name, role, rows.get("protocol", ("", ""))[1], cells))
+    if options.results:
+        write(Path(options.results), table)
+    print(f"{failed} unexpected failures")
+    sys.exit(min(failed, 1))
+
+
+def write(path, table):
+    notes = []
+    lines = [
+        "# WebTransport with others",
+        "",
+        f"Written by `interop/webtransport/run --results` on {time.strftime('%Y-%m-%d')}. Each column is another end in its role, and ours has",
+        "the other one. `-`: the end has no such case. Numbers are explained below.",
+        "",
+        "| case | " + " | ".join(f"{name} ({role})" for name, role, _, _ in table) + " |",
+        "|---" * (len(table) + 1) + "|",
+    ]
+    for case in CASES:
+        row = []
+        for name, role, _, cells in table:
+            mark = cells.get(case, "-")
+            if mark.startswith("no: "):
+                note = mark.removeprefix("no: ")
+                if note not in notes:
+                    notes.append(note)
+                mark = f"no ({notes.index(note) + 1})"
+            row.append({"none": "-"}.get(mark, mark))
+        lines.append(f"| {case} | " + " | ".join(row) + " |")
+    lines += [""] + [f"{number}. {note}" for number, note in enumerate(notes, 1)]
+    path.write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
