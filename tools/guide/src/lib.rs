@@ -47,6 +47,10 @@ struct Websocket;
 struct Grpc;
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/src/masque.md")]
+struct Masque;
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/src/certificates.md")]
 struct Certificates;
 
