@@ -1,23 +1,19 @@
 //! Clients of UDP proxies.
 
-mod builder;
-mod tcp;
-
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use courser_base::Side;
 use courser_http3_tokio as h3;
-use courser_masque::request::{self, Carrier, Refused};
-use courser_masque::{InvalidTarget, InvalidTemplate, ReportedError, Target, Template};
-use courser_quic::{ConnectionError, Endpoint, runtime};
-use http::{HeaderMap, Request, Response};
+use courser_masque::request::{self, Carrier};
+use courser_masque::{Target, Template};
+use courser_quic::{Endpoint, runtime};
+use http::{HeaderMap, Request};
 
-pub use self::builder::UdpClientBuilder;
-use self::tcp::TcpProxy;
+use crate::open_error::OpenError;
 use crate::socket::Socket;
 use crate::stream::Stream;
+use crate::tcp::TcpProxy;
 use crate::tunnel::Tunnel;
 
 /// A client of a UDP proxy, which opens tunnels to targets. Clones share the connection to the proxy.
@@ -45,7 +41,7 @@ pub struct UdpClient {
 }
 
 #[derive(Clone, Debug)]
-enum Link {
+pub(crate) enum Link {
     Http3 {
         client: h3::Client,
         /// Keeps the endpoint of the connection.
@@ -54,98 +50,7 @@ enum Link {
     Tcp(Arc<TcpProxy>),
 }
 
-/// The reason why a tunnel was not opened, or a proxy not reached.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// The template of the proxy is invalid.
-    #[error("the template of the proxy is invalid: {0}")]
-    Template(#[from] InvalidTemplate),
-    /// The target is no host and port.
-    #[error("the target is invalid: {0}")]
-    Target(#[from] InvalidTarget),
-    /// The template makes no URI, or a field is invalid.
-    #[error("the request cannot be made: {0}")]
-    Request(#[from] http::Error),
-    /// The configuration of TLS cannot be used.
-    #[error("{0}")]
-    Config(String),
-    /// The name of the proxy is not resolved, or its address not reached.
-    #[error("cannot reach the proxy {proxy}: {reason}")]
-    Unreachable {
-        /// Host and port of the proxy.
-        proxy: String,
-        /// The reason of the last address.
-        reason: String,
-    },
-    /// The handshake with the proxy has failed.
-    #[error("the QUIC connection to the proxy has failed: {0}")]
-    Connection(#[from] ConnectionError),
-    /// The proxy has refused the tunnel, or does not speak CONNECT-UDP.
-    #[error("{0}")]
-    Refused(#[from] Refused),
-    /// The request over HTTP/3 has failed.
-    #[error("{0}")]
-    Http3(h3::Error),
-    /// The request over HTTP/2 or HTTP/1.1 has failed.
-    #[error("the request to the proxy has failed: {0}")]
-    Http(#[from] hyper::Error),
-}
-
-impl OpenError {
-    /// Returns the error that the proxy has reported in the field Proxy-Status, such as `dns_error`.
-    pub fn reported(&self) -> Option<&ReportedError> {
-        match self {
-            Self::Refused(Refused::Status { reported, .. }) => reported.as_ref(),
-            _ => None,
-        }
-    }
-
-    /// Returns the status with which the proxy has refused the tunnel.
-    pub const fn status(&self) -> Option<http::StatusCode> {
-        match self {
-            Self::Refused(Refused::Status { status, .. }) => Some(*status),
-            _ => None,
-        }
-    }
-}
-
-impl From<h3::Error> for OpenError {
-    fn from(error: h3::Error) -> Self {
-        match error {
-            h3::Error::Refused(response) => {
-                match request::check_response(Carrier::Http3, &response) {
-                    Err(refused) => Self::Refused(refused),
-                    Ok(()) => Self::Http3(h3::Error::Refused(response)),
-                }
-            }
-            error => Self::Http3(error),
-        }
-    }
-}
-
 impl UdpClient {
-    /// Connects to a proxy over HTTP/3, whose certificate the system trusts.
-    ///
-    /// # Errors
-    /// Returns an error if the template is invalid, or the proxy is not reached.
-    ///
-    /// # Cancel safety
-    /// Dropping the future before it is ready closes the connection.
-    pub async fn connect(template: &str) -> Result<Self, OpenError> {
-        Self::builder(template)?.connect().await
-    }
-
-    /// Begins a client with settings of its own. `template` is a URI template such as
-    /// `https://proxy.example/.well-known/masque/udp/{target_host}/{target_port}/`;
-    /// [`Template::of_proxy`] makes this one of a host.
-    ///
-    /// # Errors
-    /// Returns an error if the template is invalid.
-    pub fn builder(template: &str) -> Result<UdpClientBuilder, InvalidTemplate> {
-        Ok(UdpClientBuilder::new(Template::new(template)?))
-    }
-
     /// Uses a connection of HTTP/3 that exists, whose settings have [`enable`](crate::enable)d datagrams.
     pub fn over(client: h3::Client, template: Template) -> Self {
         Self::new(
@@ -158,7 +63,7 @@ impl UdpClient {
         )
     }
 
-    const fn new(template: Template, headers: HeaderMap, link: Link) -> Self {
+    pub(crate) const fn new(template: Template, headers: HeaderMap, link: Link) -> Self {
         Self {
             template,
             headers,
@@ -240,30 +145,8 @@ async fn wait_for_size(socket: &Socket, client: &h3::Client) {
     let _ = runtime::timeout(LONGEST_WAIT, wait).await;
 }
 
-/// Checks the response to an upgrade over HTTP/2 or HTTP/1.1.
-fn check_upgrade<B>(carrier: Carrier, response: &Response<B>) -> Result<(), OpenError> {
-    Ok(request::check_response(carrier, response)?)
-}
-
 /// Payload of the smallest packets of QUIC that every path has to carry.
 const SMALLEST_QUIC: usize = 1200;
 
 /// Time for the search for the MTU of the path to the proxy.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
-
-/// Returns the addresses of a host, and an error with the name of the proxy.
-async fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, OpenError> {
-    let bare = host.trim_matches(['[', ']']);
-    let found = tokio::net::lookup_host((bare, port)).await;
-    let unreachable = |reason: String| OpenError::Unreachable {
-        proxy: format!("{host}:{port}"),
-        reason,
-    };
-    let addresses: Vec<_> = found
-        .map_err(|error| unreachable(error.to_string()))?
-        .collect();
-    match addresses.is_empty() {
-        true => Err(unreachable("the name has no address".to_owned())),
-        false => Ok(addresses),
-    }
-}

@@ -42,16 +42,19 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod builder;
 mod client;
 mod clients;
 mod connect;
 mod enable;
+mod open_error;
 mod proxy;
 mod relay;
 mod resolve;
 mod socket;
 mod stats;
 mod stream;
+mod tcp;
 mod transport;
 mod tunnel;
 
@@ -62,9 +65,11 @@ pub use courser_masque::{
     Prohibited, ProxyError, ReportedError, Target, Template, WellKnown,
 };
 
-pub use self::client::{OpenError, UdpClient, UdpClientBuilder};
+pub use self::builder::UdpClientBuilder;
+pub use self::client::UdpClient;
 pub use self::clients::{Client, Denied};
 pub use self::enable::enable;
+pub use self::open_error::OpenError;
 pub use self::proxy::UdpProxy;
 pub use self::resolve::Resolving;
 pub use self::socket::{SendError, Socket};

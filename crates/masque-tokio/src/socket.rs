@@ -12,7 +12,6 @@ use courser_http3_tokio as h3;
 use courser_masque::{Carrier, Target, datagram};
 
 use crate::stats::TunnelStats;
-use crate::transport::Transport;
 use crate::tunnel::{Ended, Tunnel};
 
 /// A UDP socket at the end of a tunnel: what it sends, the proxy sends to the target, and what the target answers, it
@@ -178,12 +177,6 @@ impl Socket {
     /// Returns the counters of this end.
     pub fn stats(&self) -> TunnelStats {
         self.0.tunnel.stats()
-    }
-
-    /// Returns a transport on which an [`Endpoint`](courser_quic::Endpoint) runs, so that QUIC connections to the target
-    /// pass through the proxy. See [`EndpointBuilder::transport`](courser_quic::EndpointBuilder::transport).
-    pub fn into_transport(self) -> Transport {
-        Transport::new(self)
     }
 
     pub(crate) fn poll_many(

@@ -30,8 +30,16 @@ struct Waiting {
     batch: Vec<Bytes>,
 }
 
+impl Socket {
+    /// Returns a transport on which an [`Endpoint`](courser_quic::Endpoint) runs, so that QUIC connections to the target
+    /// pass through the proxy. See [`EndpointBuilder::transport`](courser_quic::EndpointBuilder::transport).
+    pub fn into_transport(self) -> Transport {
+        Transport::new(self)
+    }
+}
+
 impl Transport {
-    pub(crate) fn new(socket: Socket) -> Self {
+    fn new(socket: Socket) -> Self {
         Self {
             peer: socket.peer_addr(),
             socket,

@@ -242,6 +242,10 @@ impl Tunnel {
     /// # Errors
     /// Returns the end of the tunnel.
     pub(crate) fn send(&self, datagrams: &mut Vec<Bytes>) -> Result<(), Ended> {
+        if let Some(end) = self.ended() {
+            datagrams.clear();
+            return Err(end);
+        }
         let count = datagrams.len();
         let dropped = match &self.0.datagrams {
             Some(frames) if self.uses_frames() => self.send_frames(frames, datagrams),
@@ -250,10 +254,7 @@ impl Tunnel {
         datagrams.clear();
         self.0.dropped.fetch_add(dropped as u64, Relaxed);
         self.0.sent.fetch_add((count - dropped) as u64, Relaxed);
-        match self.ended() {
-            Some(end) => Err(end),
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     /// Returns the number of dropped datagrams.

@@ -48,6 +48,7 @@ mod limits;
 mod policy;
 mod prefix;
 mod proxy_error;
+mod refusal;
 pub mod request;
 mod target;
 mod template;

@@ -43,12 +43,12 @@ impl Default for Limits {
         Self {
             tunnels_per_client: TUNNELS_PER_CLIENT,
             tunnels: TUNNELS,
-            idle: Duration::from_secs(IDLE_SECONDS),
+            idle: IDLE,
             early_datagrams: EARLY_DATAGRAMS,
             early_bytes: EARLY_BYTES,
             unanswered_bytes: UNANSWERED_BYTES,
             unanswered_rate: UNANSWERED_RATE,
-            resolution: Duration::from_secs(RESOLUTION_SECONDS),
+            resolution: RESOLUTION,
             answers: ANSWERS,
         }
     }
@@ -58,8 +58,8 @@ impl Default for Limits {
 const TUNNELS_PER_CLIENT: usize = 256;
 /// Tunnels of a proxy (limit K621).
 const TUNNELS: usize = 65_536;
-/// Seconds without a packet (limit K621).
-const IDLE_SECONDS: u64 = 120;
+/// Time without a packet (limit K621).
+const IDLE: Duration = Duration::from_secs(120);
 /// Datagrams that wait for the address of their target (limit K622).
 const EARLY_DATAGRAMS: usize = 8;
 /// Bytes of these datagrams (limit K622).
@@ -68,7 +68,7 @@ const EARLY_BYTES: usize = 12 * 1024;
 const UNANSWERED_BYTES: u64 = 64 * 1024;
 /// Bytes per second to a target that has never answered (limit K623).
 const UNANSWERED_RATE: u64 = 1024;
-/// Seconds to resolve a name (limit K624).
-const RESOLUTION_SECONDS: u64 = 5;
+/// Time to resolve a name (limit K624).
+const RESOLUTION: Duration = Duration::from_secs(5);
 /// Addresses of a name that are judged (limit K624).
 const ANSWERS: usize = 16;

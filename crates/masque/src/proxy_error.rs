@@ -4,7 +4,7 @@ use std::fmt;
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
-use crate::request::Refusal;
+use crate::refusal::Refusal;
 
 /// The reason why a proxy does not reach a target (RFC 9209 §2.3).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -1,14 +1,13 @@
 //! Requests and responses of CONNECT-UDP in the three versions of HTTP (RFC 9298 §3).
 
 use courser_http3::Protocol;
-use http::header::{
-    ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TRANSFER_ENCODING, UPGRADE,
-};
+use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TRANSFER_ENCODING, UPGRADE};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, Version,
 };
 
 use crate::proxy_error::ReportedError;
+pub use crate::refusal::Refusal;
 use crate::target::Target;
 use crate::template::{Mismatch, Template};
 
@@ -39,18 +38,6 @@ impl Carrier {
             _ => None,
         }
     }
-}
-
-/// The answer of a proxy to a request that opens no tunnel.
-#[derive(Clone, PartialEq, Debug, thiserror::Error)]
-#[error("{reason}")]
-pub struct Refusal {
-    /// The status of the response.
-    pub status: StatusCode,
-    /// Fields of the response.
-    pub headers: HeaderMap,
-    /// The reason, for logs.
-    pub reason: Box<str>,
 }
 
 /// The reason why a response opens no tunnel.
@@ -251,38 +238,6 @@ fn has_token(headers: &HeaderMap, name: &HeaderName, token: &str) -> bool {
     let values = headers.get_all(name).iter();
     let mut items = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
     items.any(|item| item.trim_ascii().eq_ignore_ascii_case(token.as_bytes()))
-}
-
-impl Refusal {
-    /// Creates a refusal without fields.
-    pub fn new(status: StatusCode, reason: &str) -> Self {
-        Self {
-            status,
-            headers: HeaderMap::new(),
-            reason: reason.into(),
-        }
-    }
-
-    fn malformed(reason: &str) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, reason)
-    }
-
-    fn method(allowed: &'static str) -> Self {
-        let mut refusal = Self::new(StatusCode::METHOD_NOT_ALLOWED, "no request of a UDP proxy");
-        refusal
-            .headers
-            .insert(ALLOW, HeaderValue::from_static(allowed));
-        refusal
-    }
-
-    /// Returns the response, with the reason in its extensions.
-    pub fn into_response<B: Default>(self) -> Response<B> {
-        let mut response = Response::new(B::default());
-        *response.status_mut() = self.status;
-        *response.headers_mut() = self.headers.clone();
-        response.extensions_mut().insert(self);
-        response
-    }
 }
 
 /// The boolean true of structured fields (RFC 9651 §3.3.6).

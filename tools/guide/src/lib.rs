@@ -51,6 +51,10 @@ struct Webtransport;
 struct Grpc;
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/src/masque.md")]
+struct Masque;
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/src/certificates.md")]
 struct Certificates;
 

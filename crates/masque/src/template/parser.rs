@@ -1,6 +1,13 @@
 //! The parts of a URI template (RFC 6570 §2).
 
-use super::{InvalidTemplate, Part};
+use super::invalid::InvalidTemplate;
+
+/// A part of a template.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Part {
+    Literal(String),
+    Expression(Expression),
+}
 
 /// Variables in braces.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use courser_base::Side;
 use courser_http3_tokio as h3;
-use courser_masque::{Carrier, Template};
+use courser_masque::{Carrier, InvalidTemplate, Template};
 use courser_quic::{ClientConfig, Endpoint, TransportConfig};
 use courser_tls::rustls::pki_types::CertificateDer;
 use courser_tls::rustls::{self, RootCertStore};
 use courser_tls::{ClientOptions, Trust};
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 
-use super::tcp::TcpProxy;
-use super::{Link, OpenError, UdpClient, resolve};
+use crate::client::{Link, UdpClient};
+use crate::open_error::OpenError;
+use crate::tcp::TcpProxy;
 
 /// The settings of a [`UdpClient`], from [`UdpClient::builder`].
 #[derive(Debug)]
@@ -28,8 +29,31 @@ pub struct UdpClientBuilder {
     address: Option<SocketAddr>,
 }
 
+impl UdpClient {
+    /// Connects to a proxy over HTTP/3, whose certificate the system trusts.
+    ///
+    /// # Errors
+    /// Returns an error if the template is invalid, or the proxy is not reached.
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready closes the connection.
+    pub async fn connect(template: &str) -> Result<Self, OpenError> {
+        Self::builder(template)?.connect().await
+    }
+
+    /// Begins a client with settings of its own. `template` is a URI template such as
+    /// `https://proxy.example/.well-known/masque/udp/{target_host}/{target_port}/`;
+    /// [`Template::of_proxy`] makes this one of a host.
+    ///
+    /// # Errors
+    /// Returns an error if the template is invalid.
+    pub fn builder(template: &str) -> Result<UdpClientBuilder, InvalidTemplate> {
+        Ok(UdpClientBuilder::new(Template::new(template)?))
+    }
+}
+
 impl UdpClientBuilder {
-    pub(super) fn new(template: Template) -> Self {
+    fn new(template: Template) -> Self {
         // A batch of the inner connection waits as a whole.
         let transport = TransportConfig {
             datagram_send_queue: QUEUE,
@@ -179,6 +203,23 @@ impl UdpClientBuilder {
             }
         }
         Err(last)
+    }
+}
+
+/// Returns the addresses of a host, and an error with the name of the proxy.
+async fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, OpenError> {
+    let bare = host.trim_matches(['[', ']']);
+    let found = tokio::net::lookup_host((bare, port)).await;
+    let unreachable = |reason: String| OpenError::Unreachable {
+        proxy: format!("{host}:{port}"),
+        reason,
+    };
+    let addresses: Vec<_> = found
+        .map_err(|error| unreachable(error.to_string()))?
+        .collect();
+    match addresses.is_empty() {
+        true => Err(unreachable("the name has no address".to_owned())),
+        false => Ok(addresses),
     }
 }
 

@@ -1,11 +1,15 @@
 //! Connections to a proxy over TCP, with HTTP/2 or HTTP/1.1.
 
+use std::future::poll_fn;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
 
 use bytes::Bytes;
 use courser_masque::Carrier;
-use courser_masque::request::UPGRADE_TOKEN;
+use courser_masque::request::{self, UPGRADE_TOKEN};
 use courser_quic::runtime;
 use courser_tls::rustls;
 use courser_tls::rustls::pki_types::ServerName;
@@ -18,11 +22,11 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::{OpenError, check_upgrade};
+use crate::open_error::OpenError;
 
 /// A proxy that is reached over TCP.
 #[derive(Debug)]
-pub(super) struct TcpProxy {
+pub(crate) struct TcpProxy {
     tls: Arc<rustls::ClientConfig>,
     host: String,
     addresses: Vec<SocketAddr>,
@@ -32,7 +36,7 @@ pub(super) struct TcpProxy {
 
 impl TcpProxy {
     /// Connects with HTTP/2, or prepares connections with HTTP/1.1.
-    pub(super) async fn connect(
+    pub(crate) async fn connect(
         carrier: Carrier,
         tls: rustls::ClientConfig,
         host: &str,
@@ -51,6 +55,8 @@ impl TcpProxy {
                 .initial_stream_window_size(WINDOW)
                 .initial_connection_window_size(WINDOW);
             let (send, connection) = builder.handshake(stream).await?;
+            let mut connection = Box::pin(connection);
+            wait_for_settings(&mut connection).await?;
             // Its errors are those of requests.
             runtime::spawn(async move { drop(connection.await) });
             proxy.http2 = Some(send);
@@ -58,7 +64,7 @@ impl TcpProxy {
         Ok(proxy)
     }
 
-    pub(super) const fn carrier(&self) -> Carrier {
+    pub(crate) const fn carrier(&self) -> Carrier {
         match self.http2 {
             Some(_) => Carrier::Http2,
             None => Carrier::Http1,
@@ -66,25 +72,25 @@ impl TcpProxy {
     }
 
     /// Sends a request, and returns its stream.
-    pub(super) async fn open(&self, request: Request<()>) -> Result<Upgraded, OpenError> {
-        let mut request = request.map(|()| Empty::new());
+    pub(crate) async fn open(&self, request: Request<()>) -> Result<Upgraded, OpenError> {
+        let mut message = request.map(|()| Empty::new());
         let carrier = self.carrier();
         let response = match &self.http2 {
             Some(send) => {
                 let protocol = hyper::ext::Protocol::from_static(UPGRADE_TOKEN);
-                request.extensions_mut().insert(protocol);
+                message.extensions_mut().insert(protocol);
                 let mut send = send.clone();
                 send.ready().await?;
-                send.send_request(request).await?
+                send.send_request(message).await?
             }
             None => {
                 let stream = TokioIo::new(self.dial().await?);
                 let (mut send, connection) = http1::handshake(stream).await?;
                 runtime::spawn(async move { drop(connection.with_upgrades().await) });
-                send.send_request(request).await?
+                send.send_request(message).await?
             }
         };
-        check_upgrade(carrier, &response)?;
+        request::check_response(carrier, &response)?;
         Ok(hyper::upgrade::on(response).await?)
     }
 
@@ -115,6 +121,29 @@ impl TcpProxy {
         Err(last)
     }
 }
+
+/// Drives a connection until the setting that allows extended CONNECT has arrived, with the first bytes of the proxy (RFC
+/// 8441 §3).
+async fn wait_for_settings(connection: &mut Pin<Box<Connection>>) -> Result<(), OpenError> {
+    let is_allowed = poll_fn(|cx| {
+        let has_ended = connection.as_mut().poll(cx).is_ready();
+        match connection.is_extended_connect_protocol_enabled() {
+            true => Poll::Ready(true),
+            false if has_ended => Poll::Ready(false),
+            false => Poll::Pending,
+        }
+    });
+    match runtime::timeout(LONGEST_SETTINGS, is_allowed).await {
+        Ok(true) => Ok(()),
+        _ => Err(OpenError::Unsupported),
+    }
+}
+
+/// The connection of HTTP/2.
+type Connection = http2::Connection<TokioIo<TlsStream<TcpStream>>, Empty<Bytes>, TokioExecutor>;
+
+/// Time for the settings of a proxy.
+const LONGEST_SETTINGS: Duration = Duration::from_secs(2);
 
 /// Credit for streams and connections of HTTP/2, in bytes.
 const WINDOW: u32 = 4 * 1024 * 1024;

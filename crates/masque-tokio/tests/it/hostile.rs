@@ -1,0 +1,149 @@
+//! Peers that break the rules of datagrams.
+
+use bytes::Bytes;
+use courser_masque_tokio::{Ended, Malformed};
+
+use super::*;
+
+/// Opens a tunnel on a bare client of HTTP/3.
+async fn bare(started: &Started, target: SocketAddr) -> (UdpClient, h3::Upgraded) {
+    let link = started.client(Carrier::Http3).await;
+    let uri = format!(
+        "https://localhost/.well-known/masque/udp/{}/{}/",
+        target.ip(),
+        target.port()
+    );
+    let request = http::Request::connect(uri)
+        .extension(h3::Protocol::new("connect-udp").expect("a token"))
+        .body(())
+        .expect("a URI");
+    let response = within(link.http3().expect("HTTP/3").connect(request)).await;
+    (link, response.expect("accepted").into_body())
+}
+
+/// MQ-udp-019, attack A354.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_datagram_without_a_context_resets_the_stream() {
+    let started = start(open_proxy()).await;
+    let target = echo().await;
+    for is_capsule in [false, true] {
+        let (_link, mut stream) = bare(&started, target).await;
+        match is_capsule {
+            true => stream
+                .write_chunk(Bytes::from_static(&[0, 0]))
+                .await
+                .expect("open"),
+            false => stream
+                .datagrams()
+                .expect("datagrams")
+                .send(b"")
+                .expect("open"),
+        }
+        let error = within(stream.read_chunk()).await.expect_err("reset");
+        assert_eq!(error.code(), Some(h3::Code::DATAGRAM_ERROR), "{is_capsule}");
+    }
+}
+
+/// MQ-udp-018, attack A354: a capsule with a payload of 65 528 bytes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payload_that_no_packet_carries_resets_the_stream() {
+    let started = start(open_proxy()).await;
+    let (_link, mut stream) = bare(&started, echo().await).await;
+    let mut capsule = vec![0, 0x80, 0x00, 0xff, 0xf9, 0];
+    capsule.extend(vec![7; 65_528]);
+    stream.write_chunk(capsule.into()).await.expect("open");
+    let error = within(stream.read_chunk()).await.expect_err("reset");
+    assert_eq!(error.code(), Some(h3::Code::DATAGRAM_ERROR));
+}
+
+/// MQ-udp-017, attack A354.
+#[tokio::test(flavor = "multi_thread")]
+async fn unknown_contexts_are_dropped() {
+    let proxy = open_proxy();
+    let started = start(proxy.clone()).await;
+    let (_link, stream) = bare(&started, echo().await).await;
+    let datagrams = stream.datagrams().cloned().expect("datagrams");
+    for context in 1..64 {
+        datagrams.send(&[context, 1, 2, 3]).expect("open");
+        tokio::task::yield_now().await;
+    }
+    datagrams.send(&[0, 42]).expect("open");
+    assert_eq!(
+        within(datagrams.receive()).await.expect("open"),
+        Bytes::from_static(&[0, 42])
+    );
+    assert_eq!(proxy.stats().to_targets, 1);
+}
+
+/// Capsules of unknown types are skipped (RFC 9297 §3.2), and a proxy accepts datagrams in capsules beside frames.
+#[tokio::test(flavor = "multi_thread")]
+async fn datagrams_in_capsules_are_accepted_over_http3() {
+    let started = start(open_proxy()).await;
+    let (_link, mut stream) = bare(&started, echo().await).await;
+    let capsules = [&[0x17_u8, 3, 1, 2, 3][..], &[0, 2, 0, 9]].concat();
+    stream.write_chunk(capsules.into()).await.expect("open");
+    let answer = within(stream.datagrams().expect("datagrams").receive()).await;
+    assert_eq!(answer.expect("open"), Bytes::from_static(&[0, 9]));
+}
+
+/// A proxy that sends a malformed datagram ends the tunnel of a client.
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_reset_the_tunnels_of_proxies_that_break_rules() {
+    let identity = Identity::dev().expect("an identity");
+    let mut settings = h3::Config::new(Side::Server);
+    courser_masque_tokio::enable(&mut settings, Side::Server);
+    let server = courser_server::serve("127.0.0.1:0", identity.clone())
+        .config(settings)
+        .bind();
+    let server = server.expect("a free port");
+    let address = server.local_addr();
+    let service = tower::service_fn(
+        |mut request: http::Request<courser_server::Body>| async move {
+            let upgrade = h3::upgrade(&mut request).expect("a CONNECT");
+            tokio::spawn(async move {
+                let stream = upgrade.await.expect("accepted");
+                let datagrams = stream.datagrams().cloned().expect("datagrams");
+                datagrams.negotiated().await;
+                datagrams.send(b"").expect("open");
+                datagrams.receive().await
+            });
+            Ok::<_, std::convert::Infallible>(http::Response::new(h3::Empty))
+        },
+    );
+    tokio::spawn(server.service(service).into_future());
+    let started = Started { address, identity };
+    let socket = started.open(Carrier::Http3, "192.0.2.1:443").await;
+    let end = within(socket.recv()).await.expect_err("malformed");
+    assert_eq!(end, Ended::Malformed(Malformed::NoContext));
+}
+
+/// Limit K626, attack A355: over HTTP/1.1, where datagrams are bytes of a stream.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_does_not_read_fills_no_memory() {
+    let proxy = open_proxy();
+    let started = start(proxy.clone()).await;
+    let target = UdpSocket::bind("127.0.0.1:0").await.expect("bound");
+    let address = target.local_addr().expect("bound").to_string();
+    let socket = started.open(Carrier::Http1, &address).await;
+    socket.send(b"begin").expect("open");
+    let mut buffer = [0; 100];
+    let (_, from) = within(target.recv_from(&mut buffer))
+        .await
+        .expect("received");
+    // The client reads up to its own limit, then the stream fills up, then the queue of the proxy.
+    for number in 0..60_000_u32 {
+        target.send_to(&[7; 1000], from).await.expect("sent");
+        if number % 100 == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+    let passed = proxy.stats().from_targets;
+    assert!(passed < 40_000, "{passed} of 60 000 packets went on");
+    // The tunnel works on: what waits arrives, and after it what is new.
+    let mut received = 0;
+    while within(socket.recv()).await.expect("open") != "end" {
+        received += 1;
+        target.send_to(b"end", from).await.expect("sent");
+    }
+    assert!(received > 1000, "{received}");
+}
