@@ -1,5 +1,6 @@
 //! A chat room over WebTransport: messages on streams, and who is typing in datagrams, which may be lost.
-//! `cargo run -p courser --features webtransport --example webtransport_chat`, with an address as an optional argument, and the page in two windows.
+//! `cargo run -p courser --features webtransport --example webtransport_chat`, with an address as an optional
+//! argument, and then the page in two windows.
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -13,7 +14,7 @@ use tokio::sync::broadcast;
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 enum Said {
     Message(Bytes),
     Typing(Bytes),
@@ -63,13 +64,11 @@ async fn hash(State((_, server)): State<(Room, ServerHandle)>) -> String {
 
 #[tokio::main]
 async fn main() -> Result {
-    let address = std::env::args().nth(1);
+    let address = std::env::args().nth(1).unwrap_or("127.0.0.1:4433".into());
     let mut settings = h3::Config::new(Side::Server);
     webtransport::enable(&mut settings, Side::Server, Config::new())?;
-    let certificates = Certificates::dev(Vec::<String>::new())?;
-    let server = courser::serve(address.as_deref().unwrap_or("127.0.0.1:4433"), certificates)
-        .config(settings)
-        .bind()?;
+    let server = courser::serve(address.as_str(), Certificates::dev(["localhost"])?);
+    let server = server.config(settings).bind()?;
     let app = Router::new()
         .route("/", get(|| async { Html(PAGE) }))
         .route("/hash", get(hash))

@@ -151,8 +151,7 @@ fn server(arguments: &Arguments, listen: &Listen, lists: &AddressLists) -> Resul
     arguments.webtransport.enable(&mut http3)?;
     let mut server = server
         .config(http3)
-        // Names of the certificate, unless the user has listed others.
-        .announce_names(arguments.origin.is_empty())
+        .announce_names(announces_names(arguments))
         .only_names(only_names(arguments))
         .client_authentication(clients?)
         .cryptography(algorithms?)
@@ -230,6 +229,12 @@ fn disable_protocols(mut server: Server, arguments: &Arguments) -> Server {
     alt_svc.port = arguments.alt_svc_port;
     alt_svc.max_age = arguments.alt_svc_max_age;
     server.alt_svc(alt_svc)
+}
+
+/// Returns true if the names of the certificate are announced: unless the user has listed others, or wants sessions.
+/// Clients of wtransport 0.7 do not skip the content of frames that they do not know, such as ORIGIN.
+fn announces_names(arguments: &Arguments) -> bool {
+    arguments.origin.is_empty() && !arguments.webtransport.has_echo()
 }
 
 /// Returns true if hosts that the certificate does not name are refused. Clients cannot verify a generated certificate,

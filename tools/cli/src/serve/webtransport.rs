@@ -17,7 +17,8 @@ pub(crate) struct WebTransportArguments {
     ///
     /// The page /webtransport of the server tests this in the visitor's browser. All dialects are announced that
     /// browsers and libraries speak. A generated certificate is trusted by its hash, without a warning
-    /// (serverCertificateHashes). The query open=N asks the server for N streams, close=CODE&reason=TEXT for a close.
+    /// (serverCertificateHashes). ORIGIN is sent with --origin only, because clients of wtransport 0.7 do not know it.
+    /// The query open=N asks the server for N streams, close=CODE&reason=TEXT for a close.
     #[arg(id = "webtransport_echo", long = "webtransport-echo", value_name = "PATH", num_args = 0..=1, require_equals = true,
           default_missing_value = Echo::PATH, value_parser = parse_path, conflicts_with = "no_quic")]
     pub(super) echo: Option<String>,
@@ -32,6 +33,11 @@ pub(crate) struct WebTransportArguments {
 }
 
 impl WebTransportArguments {
+    /// Returns true if there is an echo.
+    pub(super) fn has_echo(&self) -> bool {
+        self.echo.is_some()
+    }
+
     /// Announces WebTransport in the settings of HTTP/3 if there is an echo.
     pub(super) fn enable(&self, http3: &mut h3::Config) -> Result<(), Failure> {
         if self.echo.is_none() {

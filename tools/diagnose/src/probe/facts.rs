@@ -100,6 +100,8 @@ pub struct FirstConnection {
     pub spare: [u64; 2],
     /// Requests and their responses.
     pub exchange: Option<Result<Exchange, String>>,
+    /// The announcement of WebTransport; `None` without HTTP/3.
+    pub webtransport: Option<WebTransport>,
     /// The change of the client's port.
     pub rebinding: Option<AddressChange>,
 }
@@ -185,7 +187,6 @@ pub struct Settings {
     pub max_field_section_size: Option<u64>,
     pub enable_connect_protocol: bool,
     pub h3_datagram: bool,
-    pub webtransport: WebTransport,
 }
 
 /// The effect of priorities (RFC 9218).

@@ -25,7 +25,7 @@ impl Scene {
     fn start<C>(certificates: C) -> Self
     where
         C: TryInto<Certificates>,
-        C::Error: Into<courser::ConfigError>,
+        courser::ConfigError: From<C::Error>,
     {
         let mut http3 = h3::Config::new(Side::Server);
         let origins = Origins::same_host()

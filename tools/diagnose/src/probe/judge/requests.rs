@@ -25,6 +25,7 @@ pub(crate) fn judge(facts: &Facts, first: &FirstConnection) -> Vec<Finding> {
             }
         }
     }
+    found.extend(first.webtransport.iter().flat_map(webtransport));
     if first.protocol == "h3" {
         found.push(announcement(facts));
         found.extend(https_record(facts));
@@ -101,9 +102,10 @@ fn http3(exchange: &Exchange, settings: &crate::probe::facts::Settings) -> Vec<F
     if settings.h3_datagram {
         abilities.push("datagrams (RFC 9297)".to_owned());
     }
-    let mut found = vec![Finding::fact("HTTP/3 settings", abilities.join(", "))];
-    found.extend(webtransport(&settings.webtransport));
-    found.push(qpack(exchange, settings));
+    let mut found = vec![
+        Finding::fact("HTTP/3 settings", abilities.join(", ")),
+        qpack(exchange, settings),
+    ];
     found.push(match exchange.priorities {
         Priorities::Honoured => Finding::good(
             "priorities",

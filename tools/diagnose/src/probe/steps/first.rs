@@ -38,6 +38,7 @@ pub(crate) async fn examine(
     let client = RequestClient::of(connection, &first.protocol);
     let (exchange, settings) = exchange(probe, &client, template).await;
     first.exchange = exchange;
+    first.webtransport = webtransport(probe, &client, template.limit).await;
     wait_for_path(probe, template.limit).await;
     add_observations(probe, &mut first);
     if !matches!(client, RequestClient::Other) {
@@ -129,18 +130,7 @@ async fn exchange(
         .await
         .ok()
         .flatten();
-    let extension = http3.extension();
-    let others = timeout(template.limit, extension.settings())
-        .await
-        .ok()
-        .flatten();
-    let parameters = probe.records.observed().parameters;
     exchange.settings = settings.map(|it| Settings {
-        webtransport: WebTransport {
-            has_datagrams: parameters.as_ref().map(|it| it.max_datagram_frame_size > 0),
-            reset_stream_at: parameters.as_ref().map(|it| it.reset_stream_at),
-            ..WebTransport::of(&others.unwrap_or_default(), &it)
-        },
         qpack_max_table_capacity: it.qpack_max_table_capacity,
         qpack_blocked_streams: it.qpack_blocked_streams,
         max_field_section_size: it.max_field_section_size,
@@ -151,6 +141,27 @@ async fn exchange(
     let _ = fill_a_datagram(client, template).await;
     exchange.priorities = priorities(probe, client, template, &mut exchange.content).await;
     (Some(Ok(exchange)), settings)
+}
+
+/// Returns the announcement of WebTransport. Servers that serve nothing else have one too, and answer no request.
+async fn webtransport(
+    probe: &ProbeConnection,
+    client: &RequestClient,
+    limit: Duration,
+) -> Option<WebTransport> {
+    let RequestClient::Http3(http3) = client else {
+        return None;
+    };
+    let extension = http3.extension();
+    let both = async { Some((http3.settings().await?, extension.settings().await?)) };
+    let (known, others) = timeout(limit, both).await.ok()??;
+    let parameters = probe.records.observed().parameters;
+    let parameters = parameters.as_ref();
+    Some(WebTransport {
+        has_datagrams: parameters.map(|it| it.max_datagram_frame_size > 0),
+        reset_stream_at: parameters.map(|it| it.reset_stream_at),
+        ..WebTransport::of(&others, &known)
+    })
 }
 
 /// Sends a request with a padding field that fills a datagram.
