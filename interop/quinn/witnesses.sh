@@ -208,7 +208,8 @@ bevy_quinnet() {
 # Copies files like scp.
 qcp() {
     cd "$(patched qcp 0.9.1)"
-    unprivileged tests qcp --lib
+    mkdir -p "$work/home-of-nobody"
+    QCP_MANPAGE_OUT_DIR=$work/home-of-nobody unprivileged tests qcp --lib
     cd "$root"
 }
 
