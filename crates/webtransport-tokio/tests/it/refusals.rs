@@ -81,7 +81,7 @@ async fn services_without_http3_answer_without_a_session() {
 async fn too_many_requests_get_429() {
     let pair = server().await;
     let mut statuses = Vec::new();
-    for _ in 0..200 {
+    for _ in 0..2000 {
         match within(connect(&pair.client, wish())).await {
             Ok(session) => drop(session),
             Err(ConnectError::Refused(response)) => {
