@@ -5,7 +5,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use courser_base::foreign::ForeignWaker;
-use courser_base::{Mutex, Time};
+use courser_base::{Mutex, Side, Time};
 use courser_quic::hooks::{Ticket, Waiters};
 
 use super::ClaimedStream;
@@ -69,8 +69,14 @@ pub(crate) enum Routed {
 }
 
 impl Sessions {
-    /// Delivers a stream to the session of this number.
-    pub(crate) fn route(&self, now: Time, number: u64, stream: ClaimedStream) -> Routed {
+    /// Delivers a stream to the session of this number. `side` is that of this end.
+    pub(crate) fn route(
+        &self,
+        now: Time,
+        side: Side,
+        number: u64,
+        stream: ClaimedStream,
+    ) -> Routed {
         let mut table = self.table.hold();
         if table.has_ended {
             return Routed::Done;
@@ -89,7 +95,11 @@ impl Sessions {
             *left = left.saturating_sub(1);
             return Routed::Over { stream, is_useless };
         }
-        if table.early.len() == MAX_EARLY {
+        let most = match side {
+            Side::Server => MAX_EARLY,
+            Side::Client => MAX_EARLY_OF_SERVER,
+        };
+        if table.early.len() >= most {
             return Routed::Unknown(stream);
         }
         table.early.push_back((number, stream, now));
@@ -259,6 +269,9 @@ impl Lanes {
 
 /// Largest number of streams of a connection that wait for a session to be registered (limit K585).
 const MAX_EARLY: usize = 16;
+/// Largest number on a client (limit K589). A server opens streams as soon as it has sent its response, which another
+/// task reads.
+const MAX_EARLY_OF_SERVER: usize = 2048;
 /// Time for which they wait (limit K585).
 const LONGEST_EARLY: Duration = Duration::from_secs(5);
 /// Number of sessions that are remembered when they are over (limit K581).

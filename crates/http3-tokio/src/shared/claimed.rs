@@ -97,7 +97,7 @@ impl SharedConnection {
             let _ = self.drive(|_| Err::<(), _>(error));
             return;
         }
-        match sessions.route(self.now(), number, stream) {
+        match sessions.route(self.now(), self.side(), number, stream) {
             Routed::Done => {}
             Routed::Watch => drop(runtime::spawn(self.clone().watch_early(group))),
             Routed::Unknown(stream) => self.refuse(stream, codes.unknown),

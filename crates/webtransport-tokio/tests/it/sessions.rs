@@ -6,7 +6,7 @@ use courser_webtransport_tokio::{
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt};
 
-use crate::{serve_until, session, session_with, wish, within};
+use crate::{serve, serve_until, session, session_with, wish, within};
 
 #[tokio::test]
 async fn streams_of_both_ends_carry_bytes_in_both_directions() {
@@ -296,6 +296,34 @@ async fn streams_that_have_arrived_are_accepted_in_the_order_of_opening() {
             let before = last.replace((uni, bi));
             assert!(before.is_none_or(|before| before.0 < uni && before.1 < bi));
         }
+    }
+}
+
+/// K589. The streams arrive with the response, before the task that waits for it runs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn streams_of_a_server_may_arrive_with_its_response() {
+    let pair = serve([Config::new(), Config::new()], |mut request| async move {
+        let upgrade = upgrade(&mut request);
+        let accepted = upgrade.accept(|session| async move {
+            for _ in 0..300 {
+                let mut send = session.open_uni().await.expect("open");
+                send.write_all(b"x").await.expect("open");
+            }
+            session.closed().await
+        });
+        accepted.await
+    })
+    .await;
+    for _ in 0..10 {
+        let session = within(connect(&pair.client, wish())).await;
+        let session = session.expect("accepted");
+        for _ in 0..300 {
+            let mut receive = within(session.accept_uni()).await.expect("open");
+            let all = within(receive.read_to_end(10)).await.expect("whole");
+            assert_eq!(all, b"x");
+        }
+        session.close(0, "");
+        within(session.closed()).await;
     }
 }
 
