@@ -3,6 +3,7 @@
 mod http;
 mod life;
 mod quic;
+mod settings;
 mod sockets;
 mod tls;
 
@@ -14,8 +15,7 @@ use std::sync::Arc;
 
 use courser_quic::{AddressFilter, ConfigError};
 
-pub(crate) use self::http::HttpSettings;
-pub(crate) use self::sockets::SocketSettings;
+use self::settings::{HttpSettings, SocketSettings};
 use crate::certificates::Certificates;
 use crate::certificates::reset::ResetSecret;
 use crate::drain;

@@ -9,37 +9,6 @@ use crate::exchange::early_data::TooEarly;
 use crate::limits::Limits;
 use crate::own_response::{OwnListener, OwnResponse};
 use crate::peer::Peer;
-use crate::requests::MoreExtensions;
-
-/// How a server treats requests.
-pub(crate) struct HttpSettings {
-    pub(crate) limits: Limits,
-    pub(crate) http3: h3::Config,
-    pub(crate) announces_names: bool,
-    pub(crate) only_names: bool,
-    pub(crate) early_requests: TooEarly,
-    pub(crate) sends_interim: bool,
-    /// True if HTTP/2 clients may send extended CONNECT.
-    pub(crate) http2_connect: bool,
-    pub(crate) extensions: MoreExtensions,
-    pub(crate) own_listener: OwnListener,
-}
-
-impl Default for HttpSettings {
-    fn default() -> Self {
-        Self {
-            limits: Limits::default(),
-            http3: h3::Config::new(courser_quic::Side::Server),
-            announces_names: false,
-            only_names: false,
-            early_requests: TooEarly::unless_safe(),
-            sends_interim: false,
-            http2_connect: false,
-            extensions: MoreExtensions::default(),
-            own_listener: OwnListener::default(),
-        }
-    }
-}
 
 impl Server {
     /// Sets limits on the resources of clients.

@@ -1,38 +1,13 @@
 //! The settings of where a server listens, and what it announces.
 
-use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::ToSocketAddrs;
 
 use super::Server;
+use super::settings::resolve;
 use crate::alt_svc::AltSvc;
 use crate::handover::ListeningSockets;
 #[cfg(doc)]
 use crate::limits::Limits;
-
-/// Where a server listens.
-pub(crate) struct SocketSettings {
-    pub(crate) addresses: io::Result<Vec<SocketAddr>>,
-    pub(crate) inherited: Vec<ListeningSockets>,
-    /// The addresses of plain HTTP.
-    pub(crate) redirects: io::Result<Vec<SocketAddr>>,
-    pub(crate) with_tcp: bool,
-    pub(crate) with_quic: bool,
-    /// What responses over TCP announce.
-    pub(crate) alt_svc: Option<AltSvc>,
-}
-
-impl SocketSettings {
-    pub(super) fn new(address: impl ToSocketAddrs) -> Self {
-        Self {
-            addresses: resolve(address),
-            inherited: Vec::new(),
-            redirects: Ok(Vec::new()),
-            with_tcp: true,
-            with_quic: true,
-            alt_svc: Some(AltSvc::default()),
-        }
-    }
-}
 
 impl Server {
     /// Listens on further addresses. Port 0 selects the port of the first address, or another port if the server
@@ -103,15 +78,4 @@ impl Server {
         self.sockets.alt_svc = alt_svc.into();
         self
     }
-}
-
-fn resolve(address: impl ToSocketAddrs) -> io::Result<Vec<SocketAddr>> {
-    let addresses: Vec<_> = address.to_socket_addrs()?.collect();
-    if addresses.is_empty() {
-        return Err(io::Error::new(
-            io::ErrorKind::NotFound,
-            "the name has no address",
-        ));
-    }
-    Ok(addresses)
 }

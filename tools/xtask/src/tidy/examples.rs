@@ -182,10 +182,16 @@ const CALLS: &[(&str, &str, &[&str])] = &[
     ),
     ("crates/http3-tokio/src/upgrade.rs", "", &["upgrade"]),
     ("crates/server/src/builder.rs", "", &["serve"]),
+    ("crates/server/src/builder/http.rs", "Server", &["limits"]),
     (
-        "crates/server/src/builder.rs",
+        "crates/server/src/builder/quic.rs",
         "Server",
-        &["limits", "transport", "drain", "on_event"],
+        &["transport"],
+    ),
+    (
+        "crates/server/src/builder/life.rs",
+        "Server",
+        &["drain", "on_event"],
     ),
     ("crates/server/src/run.rs", "Server", &["bind"]),
     (
