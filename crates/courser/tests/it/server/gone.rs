@@ -236,7 +236,7 @@ async fn handler_that_reads_gets_the_error_first() {
 /// Returns a part of the error.
 fn text_of(protocol: Protocol, leaving: Leaving) -> &'static str {
     match (protocol, leaving) {
-        (Protocol::Http2, Leaving::Cancels) => "error reading a body",
+        (Protocol::Http2, Leaving::Cancels) => "stream no longer needed",
         (Protocol::Http1 | Protocol::Http2, _) => "error reading a body from connection",
         (_, Leaving::Cancels) => "H3_REQUEST_CANCELLED",
         (_, Leaving::Closes) => "closed by peer's application with code 256",
