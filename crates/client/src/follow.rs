@@ -117,16 +117,24 @@ async fn exchange_with_cookies(
     Ok(response)
 }
 
-/// Reads the rest of a short response over HTTP/1.1, whose connection can then carry the next request. Other versions
-/// need no connection of their own.
+/// Reads the rest of a short response. Over HTTP/1.1 the connection can then carry the next request.
+///
+/// Over other versions the next request does not wait. To drop the response would cancel it if its end comes later than
+/// its header section, as with many servers: servers count cancelled requests as an attack, and some fail on them.
 async fn discard(response: Response<Body>) {
-    if response.version() > Version::HTTP_11 || response.body().is_end_stream() {
+    if response.body().is_end_stream() {
         return;
     }
+    let has_own_connection = response.version() <= Version::HTTP_11;
     let mut body = Limited::new(response.into_body(), MAX_DISCARDED);
-    let rest = async { while let Some(Ok(_)) = body.frame().await {} };
-    // A response that is longer or slower costs its connection.
-    let _ = tokio::time::timeout(MAX_DISCARD_TIME, rest).await;
+    let rest = async move { while let Some(Ok(_)) = body.frame().await {} };
+    // A response that is longer or slower costs its connection, or is cancelled.
+    let rest = tokio::time::timeout(MAX_DISCARD_TIME, rest);
+    if !has_own_connection {
+        tokio::spawn(rest);
+        return;
+    }
+    let _ = rest.await;
     // Lets the tasks run that read the end of the response and return the connection to the pool.
     for _ in 0..TURNS {
         tokio::task::yield_now().await;

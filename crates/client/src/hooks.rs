@@ -87,6 +87,22 @@ impl Destination {
         obtain(&self.core, &self.key, &mut timing).await.map(drop)
     }
 
+    /// Asks the server of an open QUIC connection whether it still knows the connection. Completes when it has answered,
+    /// the connection has ended, or its path is silent: then [`send`](Self::send) does not use it. Completes at once
+    /// without a connection, and over TCP, where the system of the server reports a crash itself.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn probe(&self) {
+        let established = take(&self.core, &self.key);
+        if let Some(quic) = established.and_then(|it| it.link.quic()) {
+            tokio::select! {
+                _ = quic.ping() => {}
+                _ = quic.path_silent() => {}
+            }
+        }
+    }
+
     /// Sends a request on a connection that is open.
     ///
     /// # Cancel safety

@@ -42,7 +42,8 @@ use self::shared::Shared;
 /// # Deadlines
 ///
 /// A timeout that is set with [`tonic::Request::set_timeout`] covers the whole call, from waiting for a connection to
-/// the last message. When it has passed, the call ends with `DeadlineExceeded` and is cancelled at the server.
+/// the last message. When it has passed, the call ends with `DeadlineExceeded` and is cancelled at the server. For calls
+/// without one, [`ChannelBuilder::timeout`] limits the time until the response begins.
 ///
 /// # Repetition
 ///

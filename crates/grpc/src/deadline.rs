@@ -6,8 +6,6 @@ use courser_quic::runtime;
 #[cfg(any(feature = "client", feature = "server"))]
 use http::HeaderMap;
 use http::HeaderName;
-#[cfg(feature = "client")]
-use http::HeaderValue;
 use tonic::Request;
 #[cfg(any(feature = "client", feature = "server"))]
 use tonic::Status;
@@ -64,12 +62,6 @@ pub(crate) fn timeout_of(headers: &HeaderMap) -> Option<Duration> {
     parse(headers.get(&NAME)?.as_bytes())
 }
 
-/// Sets the timeout in the fields of a request.
-#[cfg(feature = "client")]
-pub(crate) fn set_timeout(headers: &mut HeaderMap, timeout: Duration) {
-    headers.insert(NAME, format(timeout));
-}
-
 /// Parses one to eight digits and a unit.
 fn parse(value: &[u8]) -> Option<Duration> {
     let (unit, digits) = value.split_last()?;
@@ -92,34 +84,8 @@ fn parse(value: &[u8]) -> Option<Duration> {
     })
 }
 
-/// Returns the timeout in the finest unit in which it has at most eight digits. Rounds up, because a server must not
-/// give up before its client does.
-#[cfg(feature = "client")]
-fn format(timeout: Duration) -> HeaderValue {
-    let nanos = timeout.as_nanos();
-    let fitting = UNITS.iter().find_map(|(size, unit)| {
-        let count = nanos.div_ceil(*size);
-        (count <= MAX_COUNT).then_some((count, *unit))
-    });
-    // The largest value is 11415 years.
-    let (count, unit) = fitting.unwrap_or((MAX_COUNT, 'H'));
-    HeaderValue::try_from(format!("{count}{unit}")).expect("digits and a letter are a valid value")
-}
-
 const NAME: HeaderName = HeaderName::from_static("grpc-timeout");
 const MAX_DIGITS: usize = 8;
-#[cfg(feature = "client")]
-const MAX_COUNT: u128 = 99_999_999;
-/// The units with their sizes in nanoseconds, finest first.
-#[cfg(feature = "client")]
-const UNITS: [(u128, char); 6] = [
-    (1, 'n'),
-    (1_000, 'u'),
-    (1_000_000, 'm'),
-    (1_000_000_000, 'S'),
-    (60_000_000_000, 'M'),
-    (3_600_000_000_000, 'H'),
-];
 
-#[cfg(all(test, feature = "client"))]
+#[cfg(all(test, any(feature = "client", feature = "server")))]
 mod tests;

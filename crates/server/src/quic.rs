@@ -247,6 +247,7 @@ async fn serve<S: HttpService<Body>>(
     let limits = &site.limits;
     let stalled = pin!(stalled(&connection, open.record.clone(), limits));
     let record = open.record.clone();
+    let gone = pin!(gone_in_drain(&connection, part.clone()));
     // The names are needed only if hosts are restricted.
     let requested = site
         .only_names
@@ -270,6 +271,7 @@ async fn serve<S: HttpService<Body>>(
             let code = error_code(Code::EXCESSIVE_LOAD);
             connection.close(code, b"the client reads waiting data too slowly");
         }
+        () = gone => connection.close(no_error(), b"the server is shutting down"),
         () = record.shed() => {
             let code = error_code(Code::EXCESSIVE_LOAD);
             connection.close(code, b"memory limit reached, and requests of this connection hold the most");
@@ -327,6 +329,37 @@ async fn stalled(connection: &Connection, record: Arc<Record>, limits: &Limits) 
     read_monitor::stalled(monitor, sample, || connection.rtt()).await;
 }
 
+/// Completes when the server drains and the path of this client has been silent for some time. A client that has
+/// crashed would hold the drain until the idle timeout of its connection. An interruption of the path, such as a change of
+/// network, is shorter and costs no request.
+async fn gone_in_drain(connection: &Connection, mut part: Part) {
+    part.reached(Phase::Draining).await;
+    // Boxed, so that connections of servers that do not drain have no room for it.
+    Box::pin(silent_for_long(connection)).await;
+}
+
+async fn silent_for_long(connection: &Connection) {
+    loop {
+        // Nothing else may be in flight that would show that the client does not answer.
+        let probe = async {
+            let _ = connection.ping().await;
+            tokio::time::sleep(PROBE_INTERVAL).await;
+        };
+        tokio::select! {
+            _ = connection.path_silent() => {}
+            () = probe => continue,
+        }
+        tokio::select! {
+            _ = connection.path_responsive() => {}
+            () = tokio::time::sleep(LONGEST_SILENCE) => return,
+        }
+        if connection.close_reason().is_some() {
+            // The serving of the connection ends with it.
+            return std::future::pending().await;
+        }
+    }
+}
+
 fn facts(connection: &Connection) -> TlsFacts {
     let Some(data) = connection.handshake_data() else {
         return TlsFacts::default();
@@ -349,6 +382,12 @@ const fn suite_name(suite: courser_quic::CipherSuite) -> &'static str {
         courser_quic::CipherSuite::ChaCha20Poly1305 => "TLS13_CHACHA20_POLY1305_SHA256",
     }
 }
+
+/// Time between two checks whether a client is still there, during a drain.
+const PROBE_INTERVAL: Duration = Duration::from_secs(3);
+
+/// Silence after which a client counts as gone, during a drain (limit K545).
+const LONGEST_SILENCE: Duration = Duration::from_secs(10);
 
 /// Interval between checks of the shards of an endpoint.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);

@@ -9,6 +9,7 @@ use courser_base::{Mutex, is_same_host};
 use courser_http3_tokio::HttpService;
 #[cfg(feature = "metrics")]
 use courser_observe::hooks as observe;
+use courser_quic::hooks::EndpointHooks as _;
 use courser_quic::{BindError, ConfigError, Endpoint, RetryPolicy, ServerConfig};
 use courser_tls::rustls;
 use tokio::net::TcpListener;
@@ -34,7 +35,7 @@ use crate::quic::socket::{QuicSocket, QuicSockets};
 use crate::quic::{QuicAddress, QuicContext};
 use crate::redirect::Redirects;
 use crate::requests::Handlers;
-use crate::site::Site;
+use crate::site::{SHUTTING_DOWN, Site};
 use crate::stats::AcmeStats;
 use crate::tally::Tally;
 use crate::tasks::{Task, Tasks, keep_running};
@@ -519,7 +520,7 @@ impl QuicAcceptor {
         }
         // Clients that wait or arrive later are refused at once.
         if let Some(endpoint) = self.listener.endpoint() {
-            endpoint.set_busy(true);
+            endpoint.set_refusal(Some(SHUTTING_DOWN));
         }
     }
 

@@ -54,7 +54,11 @@ impl Site {
     /// Makes an endpoint refuse or admit new clients. A draining server always refuses them.
     pub(crate) fn set_admission(&self, endpoint: &Endpoint) {
         let drains = self.phases.phase() >= Phase::Draining;
-        endpoint.set_busy(self.gate.is_busy() || drains);
+        endpoint.set_refusal(match self.gate.is_busy() {
+            _ if drains => Some(SHUTTING_DOWN),
+            true => Some("the server is busy"),
+            false => None,
+        });
     }
 
     /// Adds an endpoint to this server: its budget includes the memory of requests, and it applies the same
@@ -65,3 +69,6 @@ impl Site {
         self.set_admission(endpoint);
     }
 }
+
+/// The reason that clients receive which come during a drain.
+pub(crate) const SHUTTING_DOWN: &str = "the server is shutting down";

@@ -11,7 +11,7 @@ use courser_client::hooks::{Destination, lookup};
 use courser_quic::runtime;
 use tonic::{Code, Status};
 
-use super::backend::Server;
+use super::backend::{Heard, Server};
 use super::balancer::{Pick, Work};
 use super::shared::Shared;
 use crate::status::status_of;
@@ -63,7 +63,10 @@ impl Shared {
         let random = random();
         let mut balancer = self.balancer.lock();
         match connected {
-            Ok(()) => balancer.on_connected(Instant::now(), &server),
+            Ok(()) => {
+                server.heard.now();
+                balancer.on_connected(Instant::now(), &server);
+            }
             Err(error) => {
                 let status = status_of(error, Code::Unavailable);
                 // A connection that could not be opened is no answer to the call, whatever the reason.
@@ -110,6 +113,7 @@ impl Shared {
             target: index,
             address,
             uri: target.uri.clone(),
+            heard: Heard::new(),
         };
         Ok(addresses.into_iter().map(server).collect())
     }

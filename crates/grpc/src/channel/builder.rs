@@ -1,6 +1,7 @@
 //! Settings of a channel.
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -58,6 +59,7 @@ pub struct ChannelBuilder {
     keep_alive: Option<Duration>,
     timeout: Option<Duration>,
     refresh: Duration,
+    probe_after: Duration,
     waits_for_ready: bool,
     user_agent: Option<String>,
     concurrency: Option<usize>,
@@ -81,6 +83,7 @@ impl ChannelBuilder {
             keep_alive: None,
             timeout: None,
             refresh: REFRESH,
+            probe_after: PROBE_AFTER,
             waits_for_ready: false,
             user_agent: None,
             concurrency: None,
@@ -109,8 +112,13 @@ impl ChannelBuilder {
         self
     }
 
-    /// Sets the longest time for a call, which is passed on to the server. A shorter one of the call itself applies. None
-    /// by default.
+    /// Sets the longest time until the response begins, for calls that set no timeout themselves. None by default.
+    ///
+    /// It is a default only: the timeout of a call, from [`tonic::Request::set_timeout`], takes its place whether it is
+    /// shorter or longer. The time includes connecting, and ends with the header section of the response. A stream of
+    /// responses that has begun may last, as with `Endpoint::timeout` of tonic; a call that sends a stream and receives
+    /// one message must have sent it by then. It is not sent to the server. When it has passed, the call ends with
+    /// `DeadlineExceeded` and is cancelled, so that the server drops the handler.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
@@ -151,6 +159,21 @@ impl ChannelBuilder {
         self
     }
 
+    /// Sets the time without an answer of a server after which the next call first asks whether the server still knows
+    /// its connection. Default 5 s; [`Duration::MAX`] never asks.
+    ///
+    /// A server that has crashed and was started again knows none of its connections. It says so only in answer to a
+    /// packet. If that packet carried a call, the call would fail, because nothing proves that the server that crashed has
+    /// not processed it. So a PING goes first, over HTTP/3, and the call uses a new connection if the old one is lost or
+    /// does not answer. It costs such a call one round trip, and up to 25 ms if the server delays acknowledgements. Over
+    /// HTTP/2 the system of the server reports the crash itself.
+    ///
+    /// A crash within this time after an answer still costs a call: it fails with `Unavailable`.
+    pub fn probe_after(mut self, silence: Duration) -> Self {
+        self.probe_after = silence;
+        self
+    }
+
     /// Lets calls wait, until their deadline, while no server can be reached. By default they fail with the reason.
     pub fn wait_for_ready(mut self, waits: bool) -> Self {
         self.waits_for_ready = waits;
@@ -161,6 +184,38 @@ impl ChannelBuilder {
     pub fn root(mut self, certificate: CertificateDer<'static>) -> Self {
         self.client = self.client.root(certificate);
         self
+    }
+
+    /// Trusts servers whose certificates chain to one of the certificates in a PEM text, such as the bundle of a
+    /// company, in addition to the roots of the system. Keys and other blocks in it are ignored.
+    ///
+    /// ```no_run
+    /// # mod courser { pub use courser_quic::*; pub use courser_grpc as grpc; }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use courser::grpc::Channel;
+    ///
+    /// let pem = std::fs::read("company.pem")?;
+    /// let channel = Channel::builder("https://words.example.org").root_pem(&pem)?.build()?;
+    /// # drop(channel);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](courser_client::ErrorKind::Config) if the text has no certificate, or one that cannot be
+    /// read.
+    pub fn root_pem(mut self, pem: &[u8]) -> Result<Self, Error> {
+        self.client = self.client.root_pem(pem)?;
+        Ok(self)
+    }
+
+    /// Trusts servers like [`root_pem`](Self::root_pem), with the text of a file.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](courser_client::ErrorKind::Config) if the file cannot be read, has no certificate, or one
+    /// that cannot be read.
+    pub fn root_pem_file(mut self, path: impl AsRef<Path>) -> Result<Self, Error> {
+        self.client = self.client.root_pem_file(path)?;
+        Ok(self)
     }
 
     /// Presents this certificate to servers that request one.
@@ -229,6 +284,7 @@ impl ChannelBuilder {
             settings: Settings {
                 timeout: self.timeout,
                 refresh: self.refresh,
+                probe_after: self.probe_after,
                 waits_for_ready: self.waits_for_ready,
                 user_agent,
             },
@@ -300,3 +356,5 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 /// The time after which other implementations close connections without calls.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 const REFRESH: Duration = Duration::from_secs(30);
+/// Restarts take seconds, and calls in between mostly come more often.
+const PROBE_AFTER: Duration = Duration::from_secs(5);

@@ -19,7 +19,7 @@ use super::body::ResponseBody;
 use super::response;
 use super::shared::Shared;
 use super::upload::upload;
-use crate::deadline::{Deadline, set_timeout, timeout_of};
+use crate::deadline::{Deadline, timeout_of};
 use crate::status::status_of;
 
 /// Makes a call up to the header section of its response.
@@ -35,7 +35,7 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let (mut parts, body) = request.into_parts();
-    let limit = shared.limit_of(&mut parts.headers);
+    let (limit, reach) = shared.limit_of(&parts.headers);
     if !parts.headers.contains_key(header::USER_AGENT) {
         let name = shared.settings.user_agent.clone();
         parts.headers.insert(header::USER_AGENT, name);
@@ -51,20 +51,20 @@ where
         None => answer.await?,
         Some((deadline, timeout)) => runtime::timeout(deadline.remaining(), answer)
             .await
-            .map_err(|_| Deadline::exceeded(timeout))??,
+            .map_err(|_| reach.exceeded(timeout))??,
     };
+    let limit = limit.filter(|_| reach == Reach::Call);
     Ok(response.map(|body| Body::new(ResponseBody::new(body, limit, (permit, upload)))))
 }
 
 impl Shared {
-    /// Returns the deadline of a call and the timeout that led to it. Passes the default on to the server.
-    fn limit_of(&self, headers: &mut HeaderMap) -> Option<(Deadline, Duration)> {
+    /// Returns the deadline of a call, the timeout that led to it, and its reach.
+    fn limit_of(&self, headers: &HeaderMap) -> (Option<(Deadline, Duration)>, Reach) {
         let own = timeout_of(headers);
-        let timeout = own.into_iter().chain(self.settings.timeout).min()?;
-        if own != Some(timeout) {
-            set_timeout(headers, timeout);
-        }
-        Some((Deadline::after(timeout)?, timeout))
+        let reach = own.map_or(Reach::Response, |_| Reach::Call);
+        let timeout = own.or(self.settings.timeout);
+        let limit = timeout.and_then(|timeout| Some((Deadline::after(timeout)?, timeout)));
+        (limit, reach)
     }
 
     /// Waits until another call may be open.
@@ -86,8 +86,16 @@ impl Shared {
         loop {
             let server = self.ready().await?;
             parts.uri = uri_at(&server, &path)?;
+            if server.heard.is_older_than(self.settings.probe_after) {
+                // A server that was started again does not know the connection. The call could not be repeated if
+                // that became known by sending it: the lost server may have processed it.
+                server.destination.probe().await;
+            }
             match server.destination.send(&parts, body).await {
-                Sent::Answered(response) => return response::check(response),
+                Sent::Answered(response) => {
+                    server.heard.now();
+                    return response::check(response);
+                }
                 Sent::NotConnected(unsent) => {
                     body = unsent;
                     let random = random();
@@ -102,6 +110,26 @@ impl Shared {
                     }
                 }
             }
+        }
+    }
+}
+
+/// What a timeout limits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// The call up to its last message: the call has a timeout, which the server knows.
+    Call,
+    /// The call up to the header section of its response, because streams may last: the channel has a timeout.
+    Response,
+}
+
+impl Reach {
+    fn exceeded(self, timeout: Duration) -> Status {
+        match self {
+            Self::Call => Deadline::exceeded(timeout),
+            Self::Response => Status::deadline_exceeded(format!(
+                "the response did not begin within {timeout:?}, the timeout of the channel"
+            )),
         }
     }
 }

@@ -34,6 +34,7 @@ pub(super) struct Target {
 pub(super) struct Settings {
     pub(super) timeout: Option<Duration>,
     pub(super) refresh: Duration,
+    pub(super) probe_after: Duration,
     pub(super) waits_for_ready: bool,
     pub(super) user_agent: HeaderValue,
 }

@@ -15,6 +15,7 @@ mod interop;
     reason = "generated"
 )]
 mod pb;
+mod roots;
 mod server;
 mod servers;
 #[path = "../interop/service.rs"]

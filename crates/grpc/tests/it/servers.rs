@@ -2,12 +2,14 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use courser_client::{HttpVersion, Resolve, Resolving, ScopedIp};
 use courser_grpc::{Channel, ServerLayer};
+use courser_quic::TransportConfig;
 use tonic::{Code, Request};
 
 use super::common::{Client, Server, channel, start, start_at, to, until, within};
@@ -105,6 +107,99 @@ async fn channel_connects_again_to_a_server_that_restarts() {
         let server = start_at(address, ServerLayer::new());
         call_until_answered(&channel).await;
         assert!(requests(&server) > 0);
+    }
+}
+
+/// A server that crashes says nothing, and the one after it knows the connection no more. Without the question before
+/// the call, the call itself would be answered by a stateless reset, which proves nothing about it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn first_call_after_a_crash_uses_a_new_connection() {
+    for (probe_after, is_answered) in [(Duration::from_millis(50), true), (Duration::MAX, false)] {
+        let (uri, address) = {
+            let server = start();
+            let at = (server.uri(), server.address);
+            server.stop().await;
+            at
+        };
+        // The key of its resets depends on the port, which the next server has as well.
+        let server = start_at(address, ServerLayer::new());
+        let nat = Nat::before(address).await;
+        let uri = uri.replace(&address.port().to_string(), &nat.address.port().to_string());
+        let channel = to(&uri)
+            .version(HttpVersion::Http3Only)
+            .probe_after(probe_after)
+            .transport_config(TransportConfig {
+                mtu_discovery: false, // its packets would find out too
+                ..TransportConfig::default()
+            })
+            .build()
+            .expect("valid settings");
+        call(&channel).await.expect("answered");
+        // Until all is acknowledged, and the connection is old enough to be replaced without a pause.
+        tokio::time::sleep(Duration::from_millis(1200)).await;
+        nat.cut();
+        server.stop().await;
+        let server = start_at(address, ServerLayer::new());
+        nat.repair();
+        let answer = call(&channel).await;
+        match is_answered {
+            true => answer.expect("answered over a new connection"),
+            false => assert_eq!(answer.expect_err("lost").code(), Code::Unavailable),
+        }
+        assert_eq!(requests(&server), u64::from(is_answered));
+    }
+}
+
+/// Forwards datagrams of one client after the other, unless it is cut.
+struct Nat {
+    address: SocketAddr,
+    is_cut: Arc<AtomicBool>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Nat {
+    async fn before(server: SocketAddr) -> Self {
+        let socket = || tokio::net::UdpSocket::bind("127.0.0.1:0");
+        let inside = socket().await.expect("a port");
+        let outside = socket().await.expect("a port");
+        let address = inside.local_addr().expect("bound");
+        let is_cut = Arc::new(AtomicBool::new(false));
+        let cut = is_cut.clone();
+        let task = tokio::spawn(async move {
+            let mut client = None;
+            let (mut up, mut down) = (vec![0; 65_536], vec![0; 65_536]);
+            loop {
+                let (socket, datagram, to) = tokio::select! {
+                    Ok((len, from)) = inside.recv_from(&mut up) => {
+                        client = Some(from);
+                        (&outside, &up[..len], Some(server))
+                    }
+                    Ok((len, _)) = outside.recv_from(&mut down) => (&inside, &down[..len], client),
+                };
+                if let (false, Some(to)) = (cut.load(Relaxed), to) {
+                    let _ = socket.send_to(datagram, to).await;
+                }
+            }
+        });
+        Self {
+            address,
+            is_cut,
+            task,
+        }
+    }
+
+    fn cut(&self) {
+        self.is_cut.store(true, Relaxed);
+    }
+
+    fn repair(&self) {
+        self.is_cut.store(false, Relaxed);
+    }
+}
+
+impl Drop for Nat {
+    fn drop(&mut self) {
+        self.task.abort();
     }
 }
 

@@ -158,10 +158,15 @@ impl Endpoint {
     /// Sets whether new clients are refused with CONNECTION_REFUSED, including those that wait to be accepted.
     /// Connections and handshakes in progress continue.
     pub fn set_busy(&self, is_busy: bool) {
+        self.refuse_new(is_busy.then_some("the server is busy"));
+    }
+
+    /// Refuses new clients with this reason, or admits them.
+    pub(crate) fn refuse_new(&self, reason: Option<&'static str>) {
         self.shards().each(|locked| {
             locked.change(|state, now| {
-                state.endpoint.set_busy(is_busy);
-                if is_busy {
+                state.endpoint.set_refusal(reason);
+                if reason.is_some() {
                     state.refuse_all(now);
                 }
             });

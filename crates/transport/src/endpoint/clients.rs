@@ -76,7 +76,12 @@ impl Endpoint {
 
     /// Starts or stops refusing new clients. Connections and handshakes in progress continue.
     pub fn set_busy(&mut self, is_busy: bool) {
-        self.admission.set_busy(is_busy);
+        self.set_refusal(is_busy.then_some("the server is busy"));
+    }
+
+    /// Starts refusing new clients, which receive the reason, or stops it.
+    pub fn set_refusal(&mut self, reason: Option<&'static str>) {
+        self.admission.set_refusal(reason);
     }
 
     /// Accepts a client, with the endpoint's server configuration or another one.
@@ -206,7 +211,8 @@ impl Endpoint {
             return;
         };
         self.stats.refused += 1;
-        self.answer(now, &waiting.client, Verdict::refuse(""));
+        let reason = self.admission.refusal().unwrap_or_default();
+        self.answer(now, &waiting.client, Verdict::refuse(reason));
     }
 
     /// Sends a Retry to a client, which must validate its address, and removes its state.

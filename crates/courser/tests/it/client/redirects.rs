@@ -1,8 +1,8 @@
 //! Following of redirects.
 
-use courser::client::ErrorKind;
+use courser::client::{ErrorKind, HttpVersion};
 use http::{Request, Response, StatusCode, header};
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::{BodyExt as _, Full, StreamBody};
 
 use super::server::{Protocols, Server, Service, full, service};
 use super::{builder, client, text, within};
@@ -102,4 +102,61 @@ async fn redirect_loops_end() {
         .await
         .expect("answered");
     assert_eq!(response.status(), StatusCode::FOUND);
+}
+
+/// Reports whether the content of a redirect was taken to its end, or dropped before.
+struct Taken {
+    is_complete: bool,
+    report: tokio::sync::mpsc::UnboundedSender<bool>,
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        let _ = self.report.send(self.is_complete);
+    }
+}
+
+/// Many servers send the end of a redirect after its header section. A reset is an attack to some, and an error to others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn redirect_whose_end_comes_later_is_not_cancelled() {
+    use futures_util::{StreamExt as _, stream};
+
+    for protocols in [Protocols::Quic, Protocols::Tcp] {
+        let (report, mut reports) = tokio::sync::mpsc::unbounded_channel();
+        let redirecting = service(move |request| {
+            let report = report.clone();
+            async move {
+                if request.uri().path() == "/there" {
+                    return Response::new(full("arrived"));
+                }
+                let taken = Taken {
+                    is_complete: false,
+                    report,
+                };
+                let end = stream::once(async move {
+                    let mut taken = taken; // all of it
+                    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+                    taken.is_complete = true;
+                    Ok(http_body::Frame::data(bytes::Bytes::from_static(b"moved")))
+                });
+                let mut response = Response::new(StreamBody::new(end.boxed()).boxed_unsync());
+                *response.status_mut() = StatusCode::FOUND;
+                let target = "/there".parse().expect("a value");
+                response.headers_mut().insert(header::LOCATION, target);
+                response
+            }
+        });
+        let server = Server::start(protocols, redirecting).await;
+        let client = match protocols {
+            Protocols::Quic => builder(&server).version(HttpVersion::Http3Only),
+            _ => builder(&server),
+        };
+        let client = client.build().expect("a client");
+        let began = std::time::Instant::now();
+        let response = within(client.get(server.url("/"))).await;
+        assert_eq!(text(response.expect("answered")).await, "arrived");
+        assert_eq!(within(reports.recv()).await, Some(true), "{protocols:?}");
+        let took = began.elapsed();
+        assert!(took.as_secs() < 10, "{protocols:?}: {took:?}");
+    }
 }

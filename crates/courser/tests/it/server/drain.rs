@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 
 use super::client::{BoxBody, BoxError, Client, text};
 use super::{Running, start_with, within};
+use crate::common::relay::Relay;
 use crate::common::until;
 
 /// Returns an application whose responses begin at once, and end when `resume` is notified.
@@ -262,4 +263,41 @@ async fn all_shards_drain() {
         assert_eq!(rest.to_bytes(), " end");
         drop(client);
     }
+}
+
+/// A client that has crashed says nothing, and its response has no end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn client_that_is_gone_does_not_hold_the_drain() {
+    let (running, _resume) = start(|server| server.deadline(Duration::from_secs(600)));
+    let relay = Relay::new(running.handle.local_addr());
+    let client = Client::connect(Protocol::Http3, relay.address, &running.identity).await;
+    let mut client = client.expect("a server");
+    let response = within(client.get("/paused")).await.expect("an answer");
+    // Nothing passes any more, in both directions.
+    relay.hold_answers();
+    relay.hold_finished();
+    running.handle.drain();
+    let drained = crate::common::within(120, running.task).await;
+    let drained = drained.expect("no panic");
+    assert!(
+        drained.took >= Duration::from_secs(10) && drained.took < Duration::from_secs(25),
+        "before the idle timeout of 30 s, after a silence that a living client may have: {drained}"
+    );
+    drop((client, response));
+}
+
+/// Someone who reads the reason must not look for a limit that was reached.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn client_that_comes_during_the_drain_learns_that_the_server_shuts_down() {
+    let (running, resume) = start(|server| server);
+    let (_client, response) = partial_response(&running, Protocol::Http3).await;
+    let address = running.handle.local_addr();
+    running.handle.drain();
+    until(|| running.handle.stats().draining).await;
+    let refused = Client::connect(Protocol::Http3, address, &running.identity).await;
+    let error = refused.err().expect("the server drains").to_string();
+    assert!(error.contains("the server is shutting down"), "{error}");
+    resume.notify_one();
+    assert_eq!(within(text(response)).await, " end");
+    within(running.task).await.expect("no panic");
 }

@@ -14,6 +14,7 @@ mod extensions;
 mod file_bytes;
 #[cfg(feature = "files")]
 mod files;
+mod gone;
 #[cfg(target_os = "linux")]
 mod handover;
 mod hanging;

@@ -4,6 +4,7 @@ use courser_client::hooks::Destination;
 use courser_client::{Client, Origin};
 
 use super::*;
+use crate::channel::backend::Heard;
 
 const REFRESH: Duration = Duration::from_secs(30);
 
@@ -41,6 +42,7 @@ impl Scene {
             target,
             address,
             uri,
+            heard: Heard::new(),
         }
     }
 

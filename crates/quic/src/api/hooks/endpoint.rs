@@ -25,6 +25,9 @@ pub trait EndpointHooks {
     /// Returns the number of shards that have stopped because of their sockets, and the reason of the first.
     fn stopped_shards(&self) -> (usize, Option<ConnectionError>);
 
+    /// Refuses new clients like [`Endpoint::set_busy`], with this reason in the CONNECTION_CLOSE, or admits them.
+    fn set_refusal(&self, reason: Option<&'static str>);
+
     /// Opens a socket for each peer of a connection, so that its datagrams arrive here although another
     /// process receives at the address.
     ///
@@ -84,6 +87,10 @@ impl EndpointHooks for Endpoint {
         let mut stopped = stopped.peekable();
         let reason = stopped.peek().cloned();
         (stopped.count(), reason)
+    }
+
+    fn set_refusal(&self, reason: Option<&'static str>) {
+        self.refuse_new(reason);
     }
 
     fn keep_peers(&self) -> io::Result<()> {

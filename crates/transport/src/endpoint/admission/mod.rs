@@ -50,8 +50,8 @@ pub struct Admission {
     shard: ShardId,
     address_filter: Arc<AddressFilter>,
     backlog: Backlog,
-    /// True while new clients are refused.
-    is_busy: bool,
+    /// The reason for which new clients are refused, while they are.
+    refusal: Option<&'static str>,
     tokens: Tokens,
     waiting: WaitingClients,
     queue: FairQueue<Incoming>,
@@ -107,7 +107,7 @@ impl Admission {
             shard,
             address_filter: Arc::default(),
             backlog: Backlog::new(secrets.backlog),
-            is_busy: false,
+            refusal: None,
             tokens: Tokens::new(config),
             waiting: WaitingClients::new(secrets.waiting_clients),
             queue: FairQueue::new(secrets.queue),
@@ -141,9 +141,14 @@ impl Admission {
         self.address_filter.is_blocked(address)
     }
 
-    /// Starts or stops refusing new clients.
-    pub fn set_busy(&mut self, is_busy: bool) {
-        self.is_busy = is_busy;
+    /// Starts refusing new clients with this reason, or stops it.
+    pub fn set_refusal(&mut self, reason: Option<&'static str>) {
+        self.refusal = reason;
+    }
+
+    /// Returns the reason why all new clients are refused, if they are.
+    pub fn refusal(&self) -> Option<&'static str> {
+        self.refusal
     }
 
     /// Returns the tokens that prove addresses.
@@ -191,9 +196,9 @@ impl Admission {
     ) -> Verdict {
         let (client, now) = (&first.client, first.client.since);
         let peer = client.place.tuple.peer;
-        if self.is_busy {
+        if let Some(reason) = self.refusal {
             self.counts.refused_while_busy += 1;
-            return Verdict::refuse("the server is busy");
+            return Verdict::refuse(reason);
         }
         // This check precedes any cryptography, so that an overloaded server spends no time on clients
         // that it cannot serve.

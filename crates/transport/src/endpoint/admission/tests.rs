@@ -107,9 +107,9 @@ fn clients_wait_and_are_offered_in_order() {
 #[test]
 fn busy_server_refuses_before_any_other_check() {
     let mut fixture = Fixture::new(|server| server.retry = RetryPolicy::Always);
-    fixture.admission.set_busy(true);
+    fixture.admission.set_refusal(Some("lunch"));
     let verdict = fixture.judge(&FirstDatagram::new(0));
-    assert_eq!(verdict, Verdict::refuse("the server is busy"));
+    assert_eq!(verdict, Verdict::refuse("lunch"));
     assert_eq!(fixture.stats().refused_while_busy, 1);
 }
 
