@@ -16,7 +16,7 @@ use super::received_datagram::ReceivedDatagram;
 use crate::error::TransportError;
 use crate::handshake::{Finished, Reaction};
 use crate::path::Arrival;
-use crate::protection::{BufferedPacket, OpenFailure, Opened};
+use crate::protection::{BufferedPacket, OpenFailure, Opened, ProbeTimeouts};
 use crate::space::SpaceId;
 
 /// The reason for which a received packet was not processed to its end.
@@ -224,7 +224,10 @@ impl Connection {
         let Some(expected) = self.parts.acknowledger.expected(space) else {
             return Err(Unprocessed::Unread);
         };
-        let pto = || self.packets.recovery.pto();
+        let pto = || ProbeTimeouts {
+            full: self.packets.recovery.pto(),
+            without_delay: self.packets.recovery.pto_without_delay(),
+        };
         let opened = self
             .packets
             .protection

@@ -18,10 +18,10 @@ use courser_crypto::{
 use courser_wire::packet::{Packet, PacketKind, reserved_bits_are_zero, short::key_phase_bit};
 use courser_wire::{TransportErrorCode, packet_number};
 
-pub use self::one_rtt::KeyUpdateBlocked;
-pub(crate) use self::one_rtt::PeerUpdate;
 #[cfg(test)]
-pub(crate) use self::one_rtt::{HASTY_INTERVAL, HASTY_UPDATE};
+pub(crate) use self::one_rtt::HASTY_UPDATE;
+pub use self::one_rtt::KeyUpdateBlocked;
+pub(crate) use self::one_rtt::{PeerUpdate, ProbeTimeouts};
 pub(crate) use self::packet_buffer::BufferedPacket;
 
 use self::one_rtt::OneRtt;
@@ -275,11 +275,11 @@ impl PacketProtection {
     }
 
     /// Removes the protection of a packet at the start of `bytes`, which end where the packet ends.
-    /// `expected` is the packet number to expect in its space, and `pto` the probe timeout of the path.
+    /// `expected` is the packet number to expect in its space.
     pub(crate) fn open(
         &mut self,
         now: Time,
-        pto: impl Fn() -> Duration,
+        pto: impl Fn() -> ProbeTimeouts,
         expected: u64,
         packet: &Packet,
         bytes: &mut [u8],
@@ -321,7 +321,7 @@ impl PacketProtection {
         }
         if let Some(early) = &mut self.zero_rtt {
             early
-                .on_opened(now, &pto, packet.kind, number)
+                .on_opened(now, || pto().full, packet.kind, number)
                 .map_err(OpenFailure::Violation)?;
         }
         let update = opened

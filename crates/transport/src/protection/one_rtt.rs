@@ -7,13 +7,9 @@ use courser_base::{Side, Time};
 use courser_crypto::{OneRttKeys, SecretPair, StoredKeys};
 
 /// Frames without progress as which a key update counts if it follows the last within one probe timeout
-/// and [`HASTY_INTERVAL`] (limit K96). It costs the derivation of three secrets and two packet keys, several times the work of a
+/// without the delay of acknowledgements (limit K96). It costs the derivation of three secrets and two packet keys, several times the work of a
 /// small packet, so the progress of one packet must not offset it.
 pub(crate) const HASTY_UPDATE: u32 = 8;
-/// The time after which an update is not hasty, even if the probe timeout is longer. A peer waits for
-/// three of its own probe timeouts, each longer than a millisecond (RFC 9002 §6.1.2). Ours can be much longer,
-/// because it contains the delay of the peer's acknowledgements. At this pace updates take a thousandth of a core.
-pub(crate) const HASTY_INTERVAL: Duration = Duration::from_millis(3);
 /// The idle time after which a connection frees its keys. Deriving them again takes some microseconds.
 const IDLE_BEFORE_STORE: Duration = Duration::from_secs(1);
 /// The maximum number of times that [`IDLE_BEFORE_STORE`] is multiplied.
@@ -37,6 +33,14 @@ pub(super) struct OneRtt {
     peer_began_at: Option<Time>,
     /// Number of updates that either end began.
     pub(super) updates: u64,
+}
+
+/// The probe timeouts of a path (RFC 9002 §6.2.1).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct ProbeTimeouts {
+    /// With the peer's `max_ack_delay`.
+    pub(crate) full: Duration,
+    pub(crate) without_delay: Duration,
 }
 
 /// A key update of the peer.
@@ -168,16 +172,21 @@ impl OneRtt {
     /// `before` is the phase of our packets until now.
     ///
     /// A peer waits for an acknowledgement before the next update (§6.1), and should wait for three
-    /// probe timeouts (§6.5). One that waits for less than one, and less than [`HASTY_INTERVAL`], causes needless
-    /// work.
-    pub(super) fn on_peer_updated(&mut self, now: Time, pto: Duration, before: bool) -> PeerUpdate {
-        self.drop_previous_at = Some(now + pto.saturating_mul(3));
+    /// probe timeouts (§6.5). One that waits for less than one causes needless work. Its own probe timeout
+    /// contains our delay of acknowledgements and not its own, which can be much longer.
+    pub(super) fn on_peer_updated(
+        &mut self,
+        now: Time,
+        pto: ProbeTimeouts,
+        before: bool,
+    ) -> PeerUpdate {
+        self.drop_previous_at = Some(now + pto.full.saturating_mul(3));
         if self.phase() == before {
             return PeerUpdate::default();
         }
         self.updates += 1;
         let last = self.peer_began_at.replace(now);
-        let is_hasty = last.is_some_and(|last| now - last < pto.min(HASTY_INTERVAL));
+        let is_hasty = last.is_some_and(|last| now - last < pto.without_delay);
         PeerUpdate {
             is_new: true,
             cost: if is_hasty { HASTY_UPDATE } else { 0 },

@@ -340,6 +340,11 @@ impl LossRecovery {
         self.paths.active().pto(self.ack_request.max_ack_delay())
     }
 
+    /// Returns the probe timeout of a peer that acknowledges at once.
+    pub(crate) fn pto_without_delay(&self) -> Duration {
+        self.paths.active().pto(Duration::ZERO)
+    }
+
     /// Returns the probe timeout with the acknowledgement delays that both ends announced: `own` and that of the
     /// peer. Requests for earlier acknowledgements (ACK_FREQUENCY) do not shorten it.
     pub(crate) fn announced_pto(&self, own: Duration) -> Duration {

@@ -160,7 +160,8 @@ async fn reports(protocol: Protocol, leaving: Leaving, path: &'static str) -> Ve
     };
     let mut process = Process::start();
     let (quic, connected) = tokio::sync::oneshot::channel();
-    let sending = process.runtime().spawn(async move {
+    let (cancel, cancelled) = tokio::sync::oneshot::channel::<()>();
+    process.runtime().spawn(async move {
         let client = Client::connect(protocol, address, &identity).await;
         let mut client = client.expect("a server");
         let _ = quic.send(match &client {
@@ -172,17 +173,19 @@ async fn reports(protocol: Protocol, leaving: Leaving, path: &'static str) -> Ve
             _ => request("POST", path, endless()),
         };
         let mut sending = Box::pin(client.send(request));
-        let limit = tokio::time::sleep(Duration::from_secs(600));
         tokio::select! {
             _ = &mut sending => {}
-            () = limit => {}
+            _ = cancelled => {}
         }
+        drop(sending);
+        // The connection remains. Its end could overtake that of the request.
+        tokio::time::sleep(Duration::from_secs(600)).await;
     });
     let quic = within(connected).await.expect("connected");
     let first = within(reports.recv()).await.expect("a report");
     assert!(matches!(first, Content(_)), "{first:?}");
     match (leaving, quic) {
-        (Leaving::Cancels, _) => sending.abort(),
+        (Leaving::Cancels, _) => cancel.send(()).expect("a client"),
         (Leaving::Closes, Some(quic)) => quic.close(256_u32.into(), b""),
         _ => {
             relay.hold_finished();
