@@ -3,7 +3,7 @@
 //! A client sends streams and datagrams to the [path](Echo::path) of the echo and gets them back: a bidirectional
 //! stream on itself, a unidirectional one on a new stream of the server. If the client resets its stream, the echo is
 //! reset with the same code, and if it stops reading, its own stream is stopped with the same code. Parameters of the
-//! query, which are [`Wishes`], ask for what only the server can begin.
+//! query ask for what only the server can begin.
 
 mod page;
 mod session;
