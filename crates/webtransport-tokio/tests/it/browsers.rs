@@ -1,19 +1,28 @@
 //! Peers that speak the draft of browsers only, and whose QUIC has no RESET_STREAM_AT.
 
 use courser_http3_tokio as h3;
-use courser_quic::{ReadError, Side, TransportConfig};
-use courser_webtransport_tokio::{self as webtransport, Config, Dialect, WriteError};
+use courser_quic::{Connection, Endpoint, ReadError, Side, TransportConfig};
+use courser_webtransport_tokio::{self as webtransport, Config, Dialect, Session, WriteError};
+use tokio::io::AsyncReadExt as _;
 
 use crate::{connections, within};
 
-/// The header of a stream is delivered before its reset, because the stream would belong to no session otherwise.
-#[tokio::test]
-async fn resets_wait_for_the_header_of_their_stream() {
+/// A session of a client whose streams of QUIC are visible.
+struct Scene {
+    connection: Connection,
+    number: courser_quic::StreamId,
+    streams: h3::SessionStreams,
+    session: Session,
+    _client: (h3::Client, h3::Upgraded),
+    _endpoints: [Endpoint; 2],
+}
+
+async fn scene() -> Scene {
     let transport = TransportConfig {
         reset_stream_at: false,
         ..TransportConfig::default()
     };
-    let (near, far, _endpoints) = connections(transport).await;
+    let (near, far, endpoints) = connections(transport).await;
     let mut settings = h3::Config::new(Side::Server);
     webtransport::enable(&mut settings, Side::Server, Config::new()).expect("free numbers");
     let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
@@ -27,17 +36,59 @@ async fn resets_wait_for_the_header_of_their_stream() {
     });
     tokio::spawn(h3::serve(far, service).config(settings).into_future());
 
-    let client = h3::Client::with_config(near, browser());
+    let client = h3::Client::with_config(near.clone(), browser());
     let token = h3::Protocol::new("webtransport").expect("a token");
     let request = http::Request::connect("https://localhost/").extension(token);
     let request = request.body(()).expect("valid");
     let upgraded = within(client.connect(request)).await.expect("accepted");
-    let number = upgraded.body().stream();
+    let upgraded = upgraded.into_body();
+    let number = upgraded.stream();
     let group = client.extension().group("webtransport").expect("a group");
     let streams = group.session(number).expect("not registered");
     let session = within(receiver.recv()).await.expect("accepted");
     assert_eq!(session.dialect(), Dialect::Draft02);
+    Scene {
+        connection: near,
+        number,
+        streams,
+        session,
+        _client: (client, upgraded),
+        _endpoints: endpoints,
+    }
+}
 
+/// draft-ietf-webtrans-http3 §6: WT_SESSION_GONE.
+#[tokio::test]
+async fn the_end_of_a_session_resets_and_stops_its_streams() {
+    let scene = scene().await;
+    let mut kept = within(scene.session.open_uni()).await.expect("open");
+    kept.write_all(b"x").await.expect("open");
+    let arrived = within(scene.streams.accept_uni()).await.expect("open");
+    let mut from_server = arrived.expect("open").receive;
+    let first = within(from_server.read_chunk(1)).await;
+    assert_eq!(first.expect("open").expect("no end"), "x");
+
+    let mut to_server = within(scene.connection.open_uni()).await.expect("open");
+    let number = u8::try_from(scene.number.value()).expect("an early request");
+    let header = [0x40, 0x54, number, b'y'];
+    to_server.write_all(&header).await.expect("open");
+    let mut unread = within(scene.session.accept_uni()).await.expect("open");
+    let mut byte = [0];
+    within(unread.read_exact(&mut byte)).await.expect("open");
+
+    scene.session.close(0, "");
+    let code = courser_quic::VarInt::from(0x170d_7b68_u32);
+    let read = within(from_server.read_chunk(1)).await;
+    assert_eq!(read, Err(ReadError::Reset(code)));
+    assert_eq!(within(to_server.stopped()).await, Ok(Some(code)));
+    drop((kept, unread));
+}
+
+/// The header of a stream is delivered before its reset, because the stream would belong to no session otherwise.
+#[tokio::test]
+async fn resets_wait_for_the_header_of_their_stream() {
+    let scene = scene().await;
+    let (session, streams) = (&scene.session, &scene.streams);
     let mut send = within(session.open_uni()).await.expect("open");
     send.reset(0).expect("open");
     // It is reset as far as its application can see.
