@@ -156,6 +156,18 @@ fn datagrams_end_after_their_time_and_are_printed_as_two_lines() {
     // Several measurements on one server, one after the other.
     let report = server.report(&["-s", "datagram", "-t", "0.2", "--rate", "0", "-R"]);
     assert!(number(&report, "end.datagrams.download.sent") > 200.0);
+    // A size that fits only after the search for the MTU is waited for.
+    for direction in ["upload", "download"] {
+        let flags = ["-s", "datagram", "-n", "20", "--datagram-size", "1400"];
+        let reverse: &[&str] = if direction == "download" {
+            &["-R"]
+        } else {
+            &[]
+        };
+        let report = server.report(&[&flags, reverse].concat());
+        let received = format!("end.datagrams.{direction}.received");
+        assert!(number(&report, &received) > 0.0, "{direction}");
+    }
 }
 
 #[test]

@@ -20,7 +20,7 @@ pub(super) async fn send(
     on_sent: impl Fn(usize),
 ) -> Result<Ended, Failure> {
     let size = usize::from(start.size).max(HEADER);
-    check_size(carrier, size)?;
+    await_size(carrier, size).await?;
     let before = carrier.connection().stats().datagrams;
     let began = Instant::now();
     let deadline = start.time().map(|time| began + time);
@@ -102,13 +102,21 @@ fn late_arrival_limit(carrier: &impl Carrier) -> Duration {
     MIN_LATE_ARRIVAL + 3 * carrier.connection().stats().path.rtt
 }
 
-fn check_size(carrier: &impl Carrier, size: usize) -> Result<(), Failure> {
-    match carrier.max_datagram_size() {
-        None => Err(Failure::new("the peer accepts no datagrams")),
-        Some(max) if size > max => Err(Failure::new(format!(
-            "datagrams of {size} bytes do not fit: at most {max} bytes fit at present"
-        ))),
-        Some(_) => Ok(()),
+/// Waits until datagrams of this size fit. The search for the MTU of a new connection takes a few round trips.
+async fn await_size(carrier: &impl Carrier, size: usize) -> Result<(), Failure> {
+    let deadline = Instant::now() + MTU_SEARCH;
+    loop {
+        match carrier.max_datagram_size() {
+            None => return Err(Failure::new("the peer accepts no datagrams")),
+            Some(max) if size <= max => return Ok(()),
+            Some(max) if Instant::now() >= deadline => {
+                return Err(Failure::new(format!(
+                    "datagrams of {size} bytes do not fit: at most {max} bytes fit after {} s on this path",
+                    MTU_SEARCH.as_secs()
+                )));
+            }
+            Some(_) => sleep(TICK).await,
+        }
     }
 }
 
@@ -169,10 +177,13 @@ impl Pace {
 /// The shortest time for which late datagrams are awaited.
 const MIN_LATE_ARRIVAL: Duration = Duration::from_millis(250);
 
+/// How long datagrams that do not fit wait for the search for the MTU.
+const MTU_SEARCH: Duration = Duration::from_secs(2);
+
 /// Time limit for sending the last datagrams.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The time between two checks of the queue after the last datagram.
+/// The time between two checks: of the size before the first datagram, of the queue after the last one.
 const TICK: Duration = Duration::from_millis(2);
 
 /// The time for which a delayed sender catches up.
