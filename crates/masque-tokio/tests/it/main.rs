@@ -1,5 +1,6 @@
 //! Proxies and clients on loopback, over all versions of HTTP.
 
+mod forwarding;
 mod hostile;
 mod limits;
 mod nested;
