@@ -86,6 +86,6 @@ pub use path::{MigrationState, NewPath};
 pub use pings::Pings;
 pub use rng::Rng;
 pub use stream::{
-    BlockedBy, ClosedStream, FinishError, ReadError, RecvStreamStats, ResetAtError,
+    BlockedBy, ClosedStream, FinishError, Level, ReadError, RecvStreamStats, ResetAtError,
     SendStreamStats, StreamEvent, Streams, Undelivered, WriteError,
 };

@@ -22,7 +22,7 @@ impl Streams {
         let state = self.table.at(key);
         let ends = state.send.on_acked(span, &mut self.buffers);
         // The span may have been declared lost and be queued for retransmission.
-        self.queues.on_acked(key, state);
+        self.queues.on_acked(state);
         self.report_acked(key);
         self.wake_writers();
         if ends {
@@ -105,7 +105,7 @@ impl Streams {
     /// Frees the bytes above the reliable size of a stream whose sending part has ended.
     fn discard_rest(&mut self, key: u32) {
         self.table.at(key).send.discard(&mut self.buffers);
-        self.queues.unschedule(key, self.table.at(key));
+        self.queues.unschedule(self.table.at(key));
     }
 }
 

@@ -5,7 +5,7 @@
 //! of streams, `flow` the credit of the connection, `buffers` the memory of data in both directions, and
 //! `send_queues` the order of sending.
 //!
-//! The methods are sorted by caller: `writing`, `reading` and `watch` for applications, `peer_frames`
+//! The methods are sorted by caller: `writing`, `ordering`, `reading` and `watch` for applications, `peer_frames`
 //! for received frames, `transmit` for packets that are being built, and `fate` for packets that were
 //! acknowledged or lost.
 
@@ -19,6 +19,7 @@ mod event;
 mod fate;
 mod half;
 mod limits;
+mod ordering;
 mod peer_frames;
 mod rate_caps;
 mod reading;
@@ -47,6 +48,7 @@ pub use self::config::StreamsConfig;
 pub use self::event::{
     ClosedStream, FinishError, ReadError, ResetAtError, StreamEvent, StreamOutcome, WriteError,
 };
+pub use self::schedule::Level;
 pub(crate) use self::send_buffer::Span;
 pub use self::stats::{BlockedBy, RecvStreamStats, SendStreamStats};
 
@@ -391,7 +393,7 @@ impl Streams {
     fn retire(&mut self, key: u32) {
         let state = self.table.at(key);
         let (id, was_cancelled) = (state.id, state.was_cancelled());
-        self.queues.remove(key, state);
+        self.queues.remove(state);
         self.record_content(id, false);
         if let Some(deadlines) = &mut self.deadlines {
             deadlines.remove(id);

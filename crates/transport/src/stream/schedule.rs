@@ -1,30 +1,44 @@
 //! The order in which streams send.
 
-use std::collections::VecDeque;
+mod line;
+mod share;
+mod tree;
+mod turns;
 
-/// Streams with data to send, highest priority first. Streams of one priority take turns.
+use std::num::NonZeroU64;
+
+use self::line::{Key, Line};
+pub use self::share::Level;
+pub(crate) use self::share::Share;
+use self::tree::Tree;
+
+/// Streams with data to send, in the order of their [`Share`].
 ///
 /// A turn lasts [`QUANTUM`] bytes: long enough that packets carry one stream each, short enough
 /// that a small response does not wait for a large one.
+///
+/// Most connections have no sessions and groups. While all streams belong to one session and group they are in one line,
+/// and they move to a tree when others come.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
-    /// The streams, highest priority first. HTTP/3 requests have a priority each, in descending
-    /// order, so most are added at the back and leave from the front.
-    entries: VecDeque<Entry>,
-    /// Bytes used of the current turn.
-    spent: u64,
+    /// The streams of one session and group. Empty while there is a tree.
+    line: Line,
+    /// The session and the group of the line.
+    session: u32,
+    group: u32,
+    tree: Option<Box<Tree>>,
+    /// The number of the latest addition.
+    number: u64,
     /// True if a turn lasts until the stream has nothing to send.
     is_in_order: bool,
 }
 
+/// The place of a stream in a [`Schedule`], which removing it needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Entry {
-    priority: i32,
-    stream: u32,
-}
+pub(super) struct Place(NonZeroU64);
 
 impl Schedule {
-    /// Creates an order without streams, in which those of one priority take turns if it is fair.
+    /// Creates an order without streams, in which equal ones take turns if it is fair.
     pub(super) fn new(is_fair: bool) -> Self {
         Self {
             is_in_order: !is_fair,
@@ -35,85 +49,153 @@ impl Schedule {
     /// Returns true if no stream waits.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.line.is_empty() && self.tree.is_none()
     }
 
     /// Returns the stream whose turn it is.
     #[inline]
     pub(super) fn first(&self) -> Option<u32> {
-        self.entries.front().map(|entry| entry.stream)
+        match &self.tree {
+            None => self.line.first(),
+            Some(tree) => tree.first(),
+        }
     }
 
-    /// Returns the streams in order, unless there are more than `max`.
+    /// Returns the streams, unless there are more than `max`.
     #[inline]
     pub(super) fn few(&self, max: usize) -> Option<impl Iterator<Item = u32>> {
-        let streams = self.entries.iter().map(|entry| entry.stream);
-        (self.entries.len() <= max).then_some(streams)
-    }
-
-    /// Adds a stream behind those of its priority.
-    pub(super) fn push(&mut self, priority: i32, stream: u32) {
-        let entry = Entry { priority, stream };
-        let at = match self.entries.back() {
-            Some(last) if last.priority < priority => self.end_of(priority),
-            _ => self.entries.len(),
+        let items = || {
+            let tree = self.tree.iter().flat_map(|tree| tree.iter());
+            self.line.iter().chain(tree)
         };
-        if at == 0 {
-            self.spent = 0;
-        }
-        self.entries.insert(at, entry);
+        let is_more = items().nth(max).is_some();
+        (!is_more).then(|| items().map(|item| item.stream))
     }
 
-    /// Removes the stream whose turn it is.
-    pub(super) fn pop_first(&mut self) {
-        self.spent = 0;
-        self.entries.pop_front();
+    /// Adds a stream behind its equals. `class` is that of its session, or its own if it has none.
+    #[inline]
+    pub(super) fn push(&mut self, class: i8, share: &Share, stream: u32) -> Place {
+        let place = self.next();
+        if self.tree.is_none() {
+            if self.line.is_empty() {
+                (self.session, self.group) = (share.session, share.group);
+            }
+            if (self.session, self.group) == (share.session, share.group) {
+                let key = Key::new(class, share.priority, share.order, place.0.get());
+                self.line.push(key, stream);
+                return place;
+            }
+        }
+        self.plant().push(class, share, place.0.get(), stream);
+        place
+    }
+
+    fn next(&mut self) -> Place {
+        self.number += 1;
+        Place(NonZeroU64::new(self.number).unwrap_or(NonZeroU64::MIN))
+    }
+
+    /// Returns the tree, to which the streams of the line are moved.
+    #[inline(never)]
+    fn plant(&mut self) -> &mut Tree {
+        let line = std::mem::take(&mut self.line);
+        let tree = self.tree.get_or_insert_default();
+        for item in line.iter() {
+            let (class, priority, order) = item.key.parts();
+            let share = Share {
+                class,
+                session: self.session,
+                priority,
+                group: self.group,
+                order,
+            };
+            tree.push(class, &share, item.key.number, item.stream);
+        }
+        tree
+    }
+
+    /// Removes the tree if it is empty.
+    fn fell(&mut self) {
+        if self.tree.as_ref().is_some_and(|tree| tree.is_empty()) {
+            self.tree = None;
+        }
     }
 
     /// Removes a stream, wherever it is in the order.
-    pub(super) fn remove(&mut self, priority: i32, stream: u32) {
-        let begin = self
-            .entries
-            .partition_point(|entry| entry.priority > priority);
-        let mut level = self.entries.range(begin..);
-        let index = level.position(|entry| *entry == Entry { priority, stream });
-        let Some(index) = index else { return };
-        if begin + index == 0 {
-            self.spent = 0;
+    pub(super) fn remove(&mut self, class: i8, share: &Share, place: Place) {
+        let number = place.0.get();
+        match &mut self.tree {
+            None => {
+                let key = Key::new(class, share.priority, share.order, number);
+                self.line.remove(key);
+            }
+            Some(tree) => {
+                tree.remove(class, share, number);
+                self.fell();
+            }
         }
-        self.entries.remove(begin + index);
     }
 
-    /// Counts `len` bytes sent by the stream whose turn it is.
+    /// Counts `len` bytes sent by the stream whose turn it is. Returns its new place if its turn has ended.
     #[inline]
-    pub(super) fn on_sent(&mut self, len: u64) {
-        self.spent += len;
-        if self.spent >= QUANTUM && !self.is_in_order {
-            self.end_turn();
+    pub(super) fn on_sent(&mut self, len: u64) -> Option<Place> {
+        if self.tree.is_some() {
+            return self.on_sent_in_tree(len);
+        }
+        if !self.line.on_sent(len) || self.is_in_order {
+            return None;
+        }
+        let place = self.next();
+        self.line.end_turn(place.0.get()).then_some(place)
+    }
+
+    #[inline(never)]
+    fn on_sent_in_tree(&mut self, len: u64) -> Option<Place> {
+        let place = self.next();
+        let tree = self.tree.as_mut()?;
+        let has_moved = tree.on_sent(len, place.0.get(), self.is_in_order);
+        has_moved.then_some(place)
+    }
+
+    /// Counts `len` bytes that were sent by the stream whose turn it is, and removes the stream.
+    #[inline]
+    pub(super) fn on_last_sent(&mut self, len: u64) {
+        match &mut self.tree {
+            None => self.line.pop_first(),
+            Some(_) => self.on_last_sent_in_tree(len),
         }
     }
 
-    fn end_turn(&mut self) {
-        self.spent = 0;
-        if let Some(first) = self.entries.pop_front() {
-            let at = self.end_of(first.priority);
-            self.entries.insert(at, first);
+    #[inline(never)]
+    fn on_last_sent_in_tree(&mut self, len: u64) {
+        if let Some(tree) = &mut self.tree {
+            tree.pop_first(len);
+            self.fell();
         }
     }
 
-    /// Returns the index behind all streams of this priority.
-    fn end_of(&self, priority: i32) -> usize {
-        self.entries
-            .partition_point(|entry| entry.priority >= priority)
+    /// Counts bytes that a session has sent outside of streams, such as datagrams.
+    pub(super) fn charge(&mut self, class: i8, session: u32, len: u64) {
+        if let Some(tree) = &mut self.tree {
+            tree.charge(class, session, len);
+        }
+    }
+
+    /// Moves all streams of a session to another class.
+    pub(super) fn move_session(&mut self, session: u32, from: i8, to: i8) {
+        if self.tree.is_some() || (self.session == session && !self.line.is_empty()) {
+            self.plant().move_session(session, from, to);
+            self.fell();
+        }
     }
 
     /// Frees spare capacity.
     pub(super) fn shrink(&mut self) {
-        self.entries.shrink_to_fit();
+        self.line.shrink();
     }
 }
 
-/// The bytes that a stream sends in one turn.
+/// The bytes that a stream, a group or a session sends in one turn.
 const QUANTUM: u64 = 16 << 10;
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
 //! The streams of a connection that have frames to send, in the order of sending.
 
+use std::collections::BTreeMap;
+
 use courser_base::{Rate, Time};
 use courser_wire::StreamId;
 
 use super::control::{ControlFrame, ControlQueue};
 use super::rate_caps::RateCaps;
-use super::schedule::Schedule;
+use super::schedule::{Schedule, Share};
 use super::table::Entry;
 
 /// The queues of the streams that have control frames, lost data or new data to send.
@@ -22,6 +24,8 @@ pub(super) struct SendQueues {
     pub(super) new: Schedule,
     /// Created for the first stream with a limit on its rate.
     rate_caps: Option<Box<RateCaps>>,
+    /// The classes of the sessions that have another one than 0. Created for the first such session.
+    sessions: Option<Box<BTreeMap<u32, i8>>>,
 }
 
 impl SendQueues {
@@ -34,13 +38,44 @@ impl SendQueues {
         }
     }
 
+    /// Returns the class of a stream, which is that of its session if it has one.
+    #[inline]
+    fn class_of(&self, share: &Share) -> i8 {
+        match share.session {
+            0 => share.class,
+            session => self.session_class(session),
+        }
+    }
+
+    /// Returns the class of a session.
+    fn session_class(&self, session: u32) -> i8 {
+        let classes = self.sessions.as_ref();
+        let class = classes.and_then(|classes| classes.get(&session));
+        class.copied().unwrap_or_default()
+    }
+
+    /// Sets the class of a session, 0 unless set, and that of all its streams.
+    pub(super) fn set_session_class(&mut self, session: u32, class: i8) {
+        let before = self.session_class(session);
+        if class == before {
+            return;
+        }
+        let classes = self.sessions.get_or_insert_default();
+        match class {
+            0 => classes.remove(&session),
+            _ => classes.insert(session, class),
+        };
+        self.free.move_session(session, before, class);
+        self.new.move_session(session, before, class);
+    }
+
     /// Adds a stream to the queues that match the data it has to send. Returns true if that requests
     /// STREAM_DATA_BLOCKED.
     #[inline]
     pub(super) fn schedule(&mut self, key: u32, stream: &mut Entry) -> bool {
-        if stream.send.has_free() && !stream.in_free {
-            stream.in_free = true;
-            self.free.push(stream.priority, key);
+        if stream.send.has_free() && stream.in_free.is_none() {
+            let class = self.class_of(&stream.share);
+            stream.in_free = Some(self.free.push(class, &stream.share, key));
         }
         if !stream.send.has_new() {
             return self.signal_blocked(key, stream);
@@ -49,9 +84,9 @@ impl SendQueues {
             Some(caps) => caps.is_paused(stream.id),
             None => false,
         };
-        if !stream.in_new && !is_paused {
-            stream.in_new = true;
-            self.new.push(stream.priority, key);
+        if stream.in_new.is_none() && !is_paused {
+            let class = self.class_of(&stream.share);
+            stream.in_new = Some(self.new.push(class, &stream.share, key));
         }
         false
     }
@@ -68,21 +103,26 @@ impl SendQueues {
     }
 
     /// Removes a stream from the queues of data.
-    pub(super) fn unschedule(&mut self, key: u32, stream: &mut Entry) {
-        if std::mem::take(&mut stream.in_free) {
-            self.free.remove(stream.priority, key);
+    pub(super) fn unschedule(&mut self, stream: &mut Entry) {
+        if let Some(place) = stream.in_free.take() {
+            let class = self.class_of(&stream.share);
+            self.free.remove(class, &stream.share, place);
         }
-        if std::mem::take(&mut stream.in_new) {
-            self.new.remove(stream.priority, key);
+        if let Some(place) = stream.in_new.take() {
+            let class = self.class_of(&stream.share);
+            self.new.remove(class, &stream.share, place);
         }
     }
 
     /// Removes a stream from the queue of lost data if none is left, because it was acknowledged.
     #[inline]
-    pub(super) fn on_acked(&mut self, key: u32, stream: &mut Entry) {
-        if stream.in_free && !stream.send.has_free() {
-            stream.in_free = false;
-            self.free.remove(stream.priority, key);
+    pub(super) fn on_acked(&mut self, stream: &mut Entry) {
+        if let Some(place) = stream.in_free
+            && !stream.send.has_free()
+        {
+            stream.in_free = None;
+            let class = self.class_of(&stream.share);
+            self.free.remove(class, &stream.share, place);
         }
     }
 
@@ -96,10 +136,11 @@ impl SendQueues {
         };
         let has_new = stream.send.has_new();
         if has_new && !pauses {
-            self.new.on_sent(len);
+            let place = self.new.on_sent(len);
+            stream.in_new = place.or(stream.in_new);
         } else {
-            stream.in_new = false;
-            self.new.pop_first();
+            stream.in_new = None;
+            self.new.on_last_sent(len);
         }
         has_new
     }
@@ -107,10 +148,11 @@ impl SendQueues {
     /// Counts `len` bytes of lost data sent again by the stream whose turn it is.
     pub(super) fn on_free_sent(&mut self, stream: &mut Entry, len: u64) {
         if stream.send.has_free() {
-            self.free.on_sent(len);
+            let place = self.free.on_sent(len);
+            stream.in_free = place.or(stream.in_free);
         } else {
-            stream.in_free = false;
-            self.free.pop_first();
+            stream.in_free = None;
+            self.free.on_last_sent(len);
         }
     }
 
@@ -125,8 +167,8 @@ impl SendQueues {
     }
 
     /// Removes a stream that is over from all queues.
-    pub(super) fn remove(&mut self, key: u32, stream: &mut Entry) {
-        self.unschedule(key, stream);
+    pub(super) fn remove(&mut self, stream: &mut Entry) {
+        self.unschedule(stream);
         self.control.withdraw_all(&mut stream.pending);
         if let Some(caps) = &mut self.rate_caps {
             caps.remove(stream.id);

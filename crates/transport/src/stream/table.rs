@@ -9,6 +9,7 @@ use super::buffers::Buffers;
 use super::control::PendingFrames;
 use super::half::Half;
 use super::receive::ReceivePart;
+use super::schedule::{Place, Share};
 use super::send::SendPart;
 use crate::hasher::StreamIdState;
 
@@ -22,12 +23,12 @@ pub(super) struct Entry {
     pub(super) receives: bool,
     pub(super) send: Half<SendPart>,
     pub(super) receive: Half<ReceivePart>,
-    pub(super) priority: i32,
+    pub(super) share: Share,
     pub(super) pending: PendingFrames,
-    /// True if [`SendQueues::free`](super::send_queues::SendQueues::free) contains this stream.
-    pub(super) in_free: bool,
-    /// True if [`SendQueues::new`](super::send_queues::SendQueues::new) contains this stream.
-    pub(super) in_new: bool,
+    /// The place of this stream in [`SendQueues::free`](super::send_queues::SendQueues::free), if it is there.
+    pub(super) in_free: Option<Place>,
+    /// The place of this stream in [`SendQueues::new`](super::send_queues::SendQueues::new), if it is there.
+    pub(super) in_new: Option<Place>,
 }
 
 impl Entry {
@@ -103,7 +104,7 @@ impl Table {
         let is_ours = id.initiator() == self.side;
         let is_bidi = id.direction() == Direction::Bidirectional;
         let state = &mut self.entries[key as usize];
-        (state.id, state.priority) = (id, 0);
+        (state.id, state.share) = (id, Share::default());
         (state.sends, state.receives) = (is_bidi || is_ours, is_bidi || !is_ours);
         self.by_id.insert(id.value(), key);
         self.cache(id, key);
@@ -127,10 +128,10 @@ impl Table {
             receives: false,
             send: Half::default(),
             receive: Half::default(),
-            priority: 0,
+            share: Share::default(),
             pending: PendingFrames::default(),
-            in_free: false,
-            in_new: false,
+            in_free: None,
+            in_new: None,
         });
         u32::try_from(self.entries.len() - 1).expect("streams use up memory long before 2^32")
     }

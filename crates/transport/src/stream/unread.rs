@@ -43,7 +43,7 @@ impl Entry {
     /// Ends all sending, because the connection is over.
     fn end_sending(&mut self) {
         self.sends = false;
-        (self.in_free, self.in_new) = (false, false);
+        (self.in_free, self.in_new) = (None, None);
         self.pending = Default::default();
     }
 }

@@ -175,7 +175,7 @@ impl Streams {
         if !is_shorter {
             return Ok(());
         }
-        self.queues.unschedule(key, self.table.at(key));
+        self.queues.unschedule(self.table.at(key));
         self.schedule(key);
         let state = self.table.at(key);
         if state.send.unsent() == 0 {
@@ -247,7 +247,7 @@ impl Streams {
 
     /// Requests RESET_STREAM, and removes the stream from the queues of data, which was discarded.
     pub(super) fn on_reset_due(&mut self, key: u32) {
-        self.queues.unschedule(key, self.table.at(key));
+        self.queues.unschedule(self.table.at(key));
         let state = self.table.at(key);
         self.queues.withdraw(state, ControlFrame::Blocked);
         self.queues.request(key, state, ControlFrame::Reset);
@@ -255,32 +255,6 @@ impl Streams {
             self.flow.withdraw_blocked();
         }
         self.wake_writers();
-    }
-
-    /// Sets the priority: of two streams with data to send, the one with the higher priority is
-    /// sent first.
-    ///
-    /// # Errors
-    ///
-    /// [`ClosedStream`] when the stream is gone.
-    pub fn set_priority(&mut self, id: StreamId, priority: i32) -> Result<(), ClosedStream> {
-        let key = self.table.find(id).ok_or(ClosedStream)?;
-        self.queues.unschedule(key, self.table.at(key));
-        self.table.at(key).priority = priority;
-        self.schedule(key);
-        Ok(())
-    }
-
-    /// Returns the priority, zero unless set.
-    ///
-    /// # Errors
-    ///
-    /// [`ClosedStream`] when the stream is gone.
-    pub fn priority(&self, id: StreamId) -> Result<i32, ClosedStream> {
-        self.table
-            .get(id)
-            .map(|state| state.priority)
-            .ok_or(ClosedStream)
     }
 
     /// Returns the application error code of the peer's STOP_SENDING, if it sent one.

@@ -50,7 +50,7 @@ fn stream_with_credit_waits_to_send_its_data() {
     assert_eq!(fixture.queued(), (true, false));
     let stream = fixture.table.at(key);
     assert!(!fixture.queues.schedule(key, stream));
-    fixture.queues.new.pop_first();
+    fixture.queues.new.on_last_sent(0);
     assert!(fixture.queues.new.is_empty(), "it was queued once");
 }
 
@@ -72,7 +72,7 @@ fn stream_with_a_limited_rate_pauses() {
     let rate = Rate::from_bytes_per_second(100);
     fixture.queues.set_rate(NOW, stream.id, Some(rate));
     assert!(fixture.queues.on_new_sent(NOW, stream, 1));
-    assert!(fixture.queues.new.is_empty() && !stream.in_new);
+    assert!(fixture.queues.new.is_empty() && stream.in_new.is_none());
     fixture.queues.schedule(key, stream);
     assert!(fixture.queues.new.is_empty(), "it pauses");
     let resumption = fixture.queues.next_resumption().expect("a pause");
@@ -88,6 +88,6 @@ fn stream_that_is_over_leaves_all_queues() {
     let key = fixture.stream(0, 100, b"data");
     let stream = fixture.table.at(key);
     fixture.queues.request(key, stream, ControlFrame::Reset);
-    fixture.queues.remove(key, stream);
+    fixture.queues.remove(stream);
     assert_eq!(fixture.queued(), (false, false));
 }

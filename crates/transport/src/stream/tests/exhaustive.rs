@@ -121,8 +121,16 @@ impl Run {
         let mut gaps = 0;
         for key in streams.table.iter() {
             assert!(!key.is_over(), "ended stream in the table");
-            assert_eq!(key.in_new, key.send.has_new(), "schedule of new data");
-            assert_eq!(key.in_free, key.send.has_free(), "schedule of free frames");
+            assert_eq!(
+                key.in_new.is_some(),
+                key.send.has_new(),
+                "schedule of new data"
+            );
+            assert_eq!(
+                key.in_free.is_some(),
+                key.send.has_free(),
+                "schedule of free frames"
+            );
             retained += key.send.retained();
             gaps += key.receive.gaps();
         }
