@@ -8,7 +8,9 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use courser_base::Rate;
 use courser_base::foreign::TaskWaker;
-use courser_transport::{self as transport, ClosedStream, ConnectionHandle, ResetAtError};
+use courser_transport::{
+    self as transport, ClosedStream, ConnectionHandle, Level, ResetAtError,
+};
 use courser_wire::{StreamId, VarInt};
 use tokio::io::AsyncWrite;
 
@@ -328,7 +330,7 @@ impl SendStream {
     }
 
     /// Sets the priority, 0 by default. Data of a higher priority is sent first; streams of the same priority
-    /// take turns.
+    /// take turns, unless they have different [orders](SendStream::set_order) or [groups](SendStream::set_group).
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -458,6 +460,22 @@ impl SendStreamHooks for SendStream {
         let mut closed = Self::new(self.connection.clone(), self.half.stream);
         closed.half.is_over = true;
         std::mem::replace(self, closed)
+    }
+
+    fn set_level(&self, level: Level) {
+        let (handle, stream) = (self.connection.handle, self.half.stream);
+        let mut locked = self.connection.lock();
+        if let Ok(streams) = locked.open_streams(handle, stream) {
+            let _ = streams.set_level(stream.id, level);
+        }
+    }
+
+    fn set_session(&self, request: StreamId) {
+        let (handle, stream) = (self.connection.handle, self.half.stream);
+        let mut locked = self.connection.lock();
+        if let Ok(streams) = locked.open_streams(handle, stream) {
+            let _ = streams.set_session(stream.id, request);
+        }
     }
 
     fn acknowledged_to(

@@ -393,7 +393,9 @@ impl Streams {
     fn retire(&mut self, key: u32) {
         let state = self.table.at(key);
         let (id, was_cancelled) = (state.id, state.was_cancelled());
+        let share = state.share;
         self.queues.remove(state);
+        self.end_session_of(id, &share);
         self.record_content(id, false);
         if let Some(deadlines) = &mut self.deadlines {
             deadlines.remove(id);

@@ -3,6 +3,8 @@
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use courser_transport::Level;
+use courser_wire::StreamId;
 
 use super::locked_streams::LockedStreams;
 use crate::api::write::{Write, Written};
@@ -34,6 +36,12 @@ pub trait SendStreamHooks {
     /// # Errors
     /// Returns the errors of `SendStream::write`.
     fn poll_credit(&mut self, cx: &mut Context<'_>, ahead: u64) -> Poll<Result<u64, WriteError>>;
+
+    /// Sets the level among the streams of the connection. Does nothing if the stream is over.
+    fn set_level(&self, level: Level);
+
+    /// Puts the stream into the session of this request. Does nothing if the stream is over.
+    fn set_session(&self, request: StreamId);
 
     /// Waits until the peer has acknowledged the first `len` bytes, or all if fewer were written.
     ///
