@@ -149,8 +149,8 @@ pub use courser_quic::{
     ExportKeyingMaterialError, HandshakeFailure, HandshakeFailureKind, HandshakeOffer, Identity,
     Incoming, IncomingFuture, MigrateError, PendingFate, ReadError, ReadExactError, ReadToEndError,
     RecvStream, RetryError, SendDatagramError, SendGroup, SendRate, SendStream, ServerConfig,
-    SetGroupError, SocketCall, SocketEvent, StoppedError, TooLarge, VarInt, WeakConnection, WriteError, Written, default_memory_budget,
-    runtime,
+    SetGroupError, SocketCall, SocketEvent, StoppedError, TooLarge, VarInt, WeakConnection,
+    WriteError, Written, default_memory_budget, runtime,
 };
 pub use courser_recovery::{Algorithm, SavedPath};
 #[doc(inline)]

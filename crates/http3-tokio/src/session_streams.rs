@@ -172,7 +172,9 @@ impl SessionStreams {
     /// Dropping the future before it is ready opens no stream, or one that ends at once.
     pub async fn open_bi(&self, signal: u64) -> Result<(SendStream, RecvStream), Error> {
         let direction = Direction::Bidirectional;
-        let opening = self.extension.open_in_session(direction, signal, self.request);
+        let opening = self
+            .extension
+            .open_in_session(direction, signal, self.request);
         match opening.await? {
             (send, Some(receive)) => Ok((send, receive)),
             (_, None) => Err(self.extension.lost()),
@@ -192,7 +194,9 @@ impl SessionStreams {
     /// Dropping the future before it is ready opens no stream, or one that ends at once.
     pub async fn open_uni(&self, stream_type: u64) -> Result<SendStream, Error> {
         let direction = Direction::Unidirectional;
-        let opening = self.extension.open_in_session(direction, stream_type, self.request);
+        let opening = self
+            .extension
+            .open_in_session(direction, stream_type, self.request);
         Ok(opening.await?.0)
     }
 

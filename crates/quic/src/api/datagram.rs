@@ -6,8 +6,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use courser_base::{Side, Time};
 use courser_base::foreign::{ForeignBytes, ForeignWaker};
+use courser_base::{Side, Time};
 use courser_transport::{ConnectionError, DatagramFate, DatagramId, DatagramPrefix, SendOptions};
 use courser_wire::{Direction, StreamId};
 

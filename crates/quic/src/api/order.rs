@@ -1,7 +1,7 @@
 //! The order in which streams are sent, and the rate at which they leave.
 
-use std::sync::{Arc, Weak};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 
 use courser_base::Rate;
 use courser_transport::{self as transport, ClosedStream};
@@ -19,12 +19,21 @@ pub struct SendGroup {
     number: u32,
 }
 
+impl SendGroup {
+    /// Returns true if the group belongs to this connection.
+    pub fn is_of(&self, connection: &Connection) -> bool {
+        self.connection.as_ptr() == Arc::as_ptr(&connection.0)
+    }
+}
+
 /// The reason why [`SendStream::set_group`] failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetGroupError {
     /// The group belongs to another connection than the stream.
-    #[error("the group belongs to another connection: use Connection::send_group of the stream's connection")]
+    #[error(
+        "the group belongs to another connection: use Connection::send_group of the stream's connection"
+    )]
     OtherConnection,
     /// The stream is over.
     #[error(transparent)]
@@ -157,7 +166,8 @@ impl SendStream {
     /// # Errors
     /// Returns [`SetGroupError`] if the group is of another connection or the stream is over.
     pub fn set_group(&self, group: Option<&SendGroup>) -> Result<(), SetGroupError> {
-        let is_other = |group: &SendGroup| group.connection.as_ptr() != Arc::as_ptr(&self.connection);
+        let is_other =
+            |group: &SendGroup| group.connection.as_ptr() != Arc::as_ptr(&self.connection);
         if group.is_some_and(is_other) {
             return Err(SetGroupError::OtherConnection);
         }

@@ -4,13 +4,12 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use courser_base::Rate;
 use courser_base::foreign::TaskWaker;
-use courser_transport::{
-    self as transport, ClosedStream, ConnectionHandle, Level, ResetAtError,
-};
+use courser_transport::{self as transport, ClosedStream, ConnectionHandle, Level, ResetAtError};
 use courser_wire::{StreamId, VarInt};
 use tokio::io::AsyncWrite;
 
@@ -468,6 +467,25 @@ impl SendStreamHooks for SendStream {
         if let Ok(streams) = locked.open_streams(handle, stream) {
             let _ = streams.set_level(stream.id, level);
         }
+    }
+
+    fn set_deadline_at(
+        &mut self,
+        after: Option<Duration>,
+        code: VarInt,
+        reliable_size: u64,
+    ) -> Result<(), ClosedStream> {
+        let (handle, stream) = (self.connection.handle, self.half.stream);
+        let at = after.map(|after| self.connection.shard.now() + after);
+        let mut locked = self.connection.lock();
+        let streams = locked.open_streams(handle, stream)?;
+        streams.set_deadline(stream.id, at, code.into_inner(), reliable_size)?;
+        if at.is_some() {
+            self.half.has_waited = true;
+            locked.entry(handle).wakers.await_deadline(stream.id);
+        }
+        locked.used(handle, 0);
+        Ok(())
     }
 
     fn set_session(&self, request: StreamId) {

@@ -424,8 +424,10 @@ fn bytes_of(client: &mut End, ids: &[StreamId], packets: usize) -> Vec<usize> {
         }
         client.on_acked(&packet);
         for id in ids {
-            // As much as fits.
-            let _ = client.streams.write(*id, &[0; 50_000]);
+            let stats = client.streams.send_stats(*id).unwrap();
+            if stats.written - stats.sent < 20_000 {
+                client.streams.write(*id, &[0; 20_000]).unwrap();
+            }
         }
     }
     sent
