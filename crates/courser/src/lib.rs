@@ -148,9 +148,9 @@ pub use courser_quic::{
     Connecting, Connection, DatagramOptions, DatagramSizeWatch, Endpoint, EndpointBuilder,
     ExportKeyingMaterialError, HandshakeFailure, HandshakeFailureKind, HandshakeOffer, Identity,
     Incoming, IncomingFuture, MigrateError, PendingFate, ReadError, ReadExactError, ReadToEndError,
-    RecvStream, RetryError, SendDatagramError, SendStream, ServerConfig, SocketCall, SocketEvent,
-    StoppedError, TooLarge, VarInt, WeakConnection, WriteError, Written, default_memory_budget,
-    runtime,
+    RecvStream, RetryError, SendDatagramError, SendGroup, SendRate, SendStream, ServerConfig,
+    SetGroupError, SocketCall, SocketEvent, StoppedError, TooLarge, VarInt, WeakConnection,
+    WriteError, Written, default_memory_budget, runtime,
 };
 pub use courser_recovery::{Algorithm, SavedPath};
 #[doc(inline)]

@@ -154,16 +154,16 @@ struct ClaimedState {
 
 impl Queue {
     /// Adds a stream. Returns it if the queue is full or the connection is closed.
-    pub(super) fn add_stream(&self, stream: ClaimedStream) -> Result<(), ClaimedStream> {
+    pub(super) fn add_stream(&self, stream: ClaimedStream) -> Option<ClaimedStream> {
         let mut state = self.state.hold();
         if state.has_ended || state.streams.len() == MAX_STREAMS {
-            return Err(stream);
+            return Some(stream);
         }
         state.streams.push_back(stream);
         let woken = state.wake();
         drop(state);
         woken.into_iter().for_each(Waker::wake);
-        Ok(())
+        None
     }
 
     /// Adds a frame, and appends the tasks to wake to `woken`.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use courser_http3::{self as http3, FieldsToSend, ResponseHead};
+use courser_quic::hooks::SendStreamHooks as _;
 use courser_quic::{Connection, ConnectionError, EarlyData, RecvStream, Side, runtime};
 use http::{Method, Request, Response};
 
@@ -297,7 +298,7 @@ impl Client {
         let incoming = self.incoming(receive, parts);
         if let Some(priority) = priority {
             let level = priority::level(priority, stream.index());
-            let _ = outgoing.send.set_priority(level);
+            outgoing.send.set_level(level);
         }
         let mut head = Vec::with_capacity(256);
         let encoded = self.0.drive(|state| {

@@ -7,8 +7,8 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use courser_http3::{self as http3, Code, FrameStream, Group, Scope};
-use courser_quic::hooks::Ticket;
-use courser_quic::{Connection, RecvStream, SendStream};
+use courser_quic::hooks::{ConnectionHooks as _, Ticket};
+use courser_quic::{Connection, Direction, RecvStream, SendStream, StreamId};
 
 use super::claimed::{ClaimedStream, ExtensionFrame, Queue};
 use super::error::Error;
@@ -158,7 +158,15 @@ impl Extension {
     /// # Cancel safety
     /// Dropping the future before it is ready opens no stream, or one that ends at once.
     pub async fn open_uni(&self, stream_type: u64) -> Result<SendStream, Error> {
-        self.open_uni_with(stream_type, None).await
+        let claimed_by = self.0.extensions().unidirectional(stream_type);
+        assert!(
+            claimed_by == Some(self.1),
+            "{stream_type:#x} is not claimed by the group"
+        );
+        self.supported().await?;
+        let mut send = self.0.quic.open_uni().await?;
+        send.write_all(&header(stream_type, None)).await?;
+        Ok(send)
     }
 
     /// Opens a bidirectional stream and writes the integer that claims it. Waits for the peer's settings, and
@@ -173,7 +181,15 @@ impl Extension {
     /// # Cancel safety
     /// Dropping the future before it is ready opens no stream, or one that ends at once.
     pub async fn open_bi(&self, signal: u64) -> Result<(SendStream, RecvStream), Error> {
-        self.open_bi_with(signal, None).await
+        let claimed_by = self.0.extensions().bidirectional(signal);
+        assert!(
+            claimed_by == Some(self.1),
+            "{signal:#x} is not claimed by the group"
+        );
+        self.supported().await?;
+        let (mut send, receive) = self.0.quic.open_bi().await?;
+        send.write_all(&header(signal, None)).await?;
+        Ok((send, receive))
     }
 
     /// Sends a frame on the control stream. Waits for the peer's settings. Frames without flow control credit
@@ -244,38 +260,30 @@ impl Extension {
         }
     }
 
-    /// Opens a unidirectional stream and writes its type, and the number of a session.
-    pub(super) async fn open_uni_with(
+    /// Opens a stream in a session, and writes its type or signal and the number of the session.
+    pub(super) async fn open_in_session(
         &self,
-        stream_type: u64,
-        number: Option<u64>,
-    ) -> Result<SendStream, Error> {
-        let claimed_by = self.0.extensions().unidirectional(stream_type);
-        assert!(
-            claimed_by == Some(self.1),
-            "{stream_type:#x} is not claimed by the group"
-        );
-        self.supported().await?;
-        let mut send = self.0.quic.open_uni().await?;
-        send.write_all(&header(stream_type, number)).await?;
-        Ok(send)
-    }
-
-    /// Opens a bidirectional stream and writes its first integer, and the number of a session.
-    pub(super) async fn open_bi_with(
-        &self,
+        direction: Direction,
         signal: u64,
-        number: Option<u64>,
-    ) -> Result<(SendStream, RecvStream), Error> {
-        let claimed_by = self.0.extensions().bidirectional(signal);
+        request: StreamId,
+    ) -> Result<(SendStream, Option<RecvStream>), Error> {
+        let extensions = self.0.extensions();
+        let claimed_by = match direction {
+            Direction::Bidirectional => extensions.bidirectional(signal),
+            Direction::Unidirectional => extensions.unidirectional(signal),
+        };
         assert!(
             claimed_by == Some(self.1),
             "{signal:#x} is not claimed by the group"
         );
         self.supported().await?;
-        let (mut send, receive) = self.0.quic.open_bi().await?;
-        send.write_all(&header(signal, number)).await?;
-        Ok((send, receive))
+        let header = header(signal, Some(request.value()));
+        let opening = self.0.quic.open_in_session(direction, request, &header);
+        let mut opened = opening.await?;
+        if let Some(rest @ [_, ..]) = header.get(opened.written..) {
+            opened.send.write_all(rest).await?;
+        }
+        Ok((opened.send, opened.receive))
     }
 
     pub(super) const fn in_group(&self) -> Group {

@@ -1,26 +1,31 @@
 //! Priorities of requests as levels of the transport's scheduler (RFC 9218 §10).
 
 use courser_http3::Priority;
+use courser_quic::hooks::Level;
 
 /// The level of control streams, above that of all requests.
-pub(super) const CONTROL: i32 = i32::MAX;
+pub(super) const CONTROL: Level = Level {
+    class: 8,
+    priority: i32::MAX,
+};
 
 /// Returns the level of a stream in the scheduler: more urgent streams are first. Among streams of the same
 /// urgency, those without `incremental` precede the others and are sent one after the other in the order of
-/// their requests; incremental ones take turns.
-pub(super) fn level(priority: Priority, index: u64) -> i32 {
-    let urgency = 7 - i32::from(priority.urgency.min(7));
+/// their requests; incremental ones take turns. The sessions of an urgency share with its requests.
+pub(super) fn level(priority: Priority, index: u64) -> Level {
     let turn = if priority.incremental {
         0
     } else {
         // Streams with distant indexes are not open at the same time, so the order may wrap around.
         TURNS - (index % TURNS as u64) as i32
     };
-    urgency * LEVELS + turn
+    Level {
+        class: 7 - priority.urgency.min(7) as i8,
+        priority: turn,
+    }
 }
 
 const TURNS: i32 = 1 << 24;
-const LEVELS: i32 = 1 << 26;
 
 /// Returns the priority that the request has in its fields, which a PRIORITY_UPDATE overrides.
 pub(super) fn of_request(headers: &http::HeaderMap) -> Option<Priority> {

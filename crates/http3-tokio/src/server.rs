@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use courser_http3::{self as http3, Code};
 use courser_quic::Connection;
-use courser_quic::hooks::ConnectionHooks;
+use courser_quic::hooks::{ConnectionHooks, Level, SendStreamHooks as _};
 
 use super::datagrams::Datagrams;
 use super::error::Error;
@@ -111,7 +111,7 @@ impl ServerConnection {
             }
             if let Some(update) = update {
                 let level = priority::level(update, stream.index());
-                let _ = outgoing.send.set_priority(level);
+                outgoing.send.set_level(level);
             }
             return Ok(Unresolved {
                 datagrams,
@@ -173,6 +173,6 @@ impl ServerConnection {
 }
 
 /// Returns the level of a response until its request or the client changes it.
-fn level_of_new(index: u64) -> i32 {
+fn level_of_new(index: u64) -> Level {
     priority::level(http3::Priority::default(), index)
 }

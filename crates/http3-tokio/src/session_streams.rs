@@ -2,8 +2,8 @@
 
 use std::future::poll_fn;
 
-use courser_quic::hooks::Ticket;
-use courser_quic::{RecvStream, SendStream, StreamId};
+use courser_quic::hooks::{ConnectionHooks as _, SendStreamHooks as _, Ticket};
+use courser_quic::{Direction, RecvStream, SendStream, StreamId};
 
 use super::claimed::{ClaimedStream, Lanes};
 use super::error::Error;
@@ -16,6 +16,10 @@ use super::extension::Extension;
 /// bounds them, and an application that accepts late loses none. Dropping it, or calling [`end`](Self::end), ends
 /// the session: streams that wait and that follow are refused with
 /// [`SessionCodes::over`](super::SessionCodes::over).
+///
+/// What is sent on its streams has the urgency of the request (RFC 9218), and follows it when that changes. Sessions of one
+/// urgency, and the requests of that urgency together, share by bytes, so that
+/// priorities and orders of streams have an effect inside their session only.
 ///
 /// ```no_run
 /// # mod courser { pub use courser_quic::*; pub use courser_http3_tokio as h3; }
@@ -72,6 +76,9 @@ impl Extension {
     pub fn session(&self, request: StreamId) -> Option<SessionStreams> {
         self.check_session(request);
         let is_new = self.0.register_session(self.in_group(), request.value());
+        if is_new {
+            self.quic().begin_session(request);
+        }
         is_new.then(|| SessionStreams::new(self.clone(), request))
     }
 
@@ -146,6 +153,9 @@ impl SessionStreams {
         if stream.is_none() && shared.quic.close_reason().is_some() {
             return Err(self.extension.lost());
         }
+        if let Some(send) = stream.as_ref().and_then(|stream| stream.send.as_ref()) {
+            send.set_session(self.request);
+        }
         Ok(stream)
     }
 
@@ -161,8 +171,14 @@ impl SessionStreams {
     /// # Cancel safety
     /// Dropping the future before it is ready opens no stream, or one that ends at once.
     pub async fn open_bi(&self, signal: u64) -> Result<(SendStream, RecvStream), Error> {
-        let number = Some(self.request.value());
-        self.extension.open_bi_with(signal, number).await
+        let direction = Direction::Bidirectional;
+        let opening = self
+            .extension
+            .open_in_session(direction, signal, self.request);
+        match opening.await? {
+            (send, Some(receive)) => Ok((send, receive)),
+            (_, None) => Err(self.extension.lost()),
+        }
     }
 
     /// Opens a unidirectional stream and writes its type and the number of the session, like
@@ -177,8 +193,11 @@ impl SessionStreams {
     /// # Cancel safety
     /// Dropping the future before it is ready opens no stream, or one that ends at once.
     pub async fn open_uni(&self, stream_type: u64) -> Result<SendStream, Error> {
-        let number = Some(self.request.value());
-        self.extension.open_uni_with(stream_type, number).await
+        let direction = Direction::Unidirectional;
+        let opening = self
+            .extension
+            .open_in_session(direction, stream_type, self.request);
+        Ok(opening.await?.0)
     }
 
     /// Ends the session. Tasks that wait for its streams get `None`; streams that wait and that follow are

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use courser_base::foreign::ForeignWaker;
 use courser_base::{Held, Mutex, Time};
 use courser_http3::{self as http3, Event, FieldsToSend, Scope, UniStream};
-use courser_quic::hooks::{ConnectionHooks, Ticket, Waiters};
+use courser_quic::hooks::{ConnectionHooks, SendStreamHooks as _, Ticket, Waiters};
 use courser_quic::telemetry::Http3Record;
 use courser_quic::{Connection, ConnectionError, RecvStream, SendStream, Side, StreamId, runtime};
 
@@ -273,7 +273,7 @@ impl SharedConnection {
     /// Stores a unidirectional stream of this end, once the peer has allowed it.
     pub(super) fn set_stream(&self, index: usize, stream: SendStream) {
         // Control streams are sent first, and entirely before any request.
-        let _ = stream.set_priority(priority::CONTROL);
+        stream.set_level(priority::CONTROL);
         let mut state = self.lock();
         let (kind, id) = (UniStream::ALL[index], stream.id().value());
         state.http.on_stream_opened(kind, id);
@@ -538,7 +538,7 @@ impl ConnectionState {
                 Event::Settings(_) => self.settings.wake_all(&mut self.woken),
                 Event::Priority { stream, priority } => {
                     let id = StreamId::from_value(stream);
-                    quic.set_stream_priority(id, priority::level(priority, id.index()));
+                    quic.set_stream_level(id, priority::level(priority, id.index()));
                 }
                 Event::Frame {
                     frame_type,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use courser_http3::{self as http3, Code, FieldsError, RequestHead, Scope, Step};
+use courser_quic::hooks::SendStreamHooks as _;
 use courser_quic::telemetry::Http3Record;
 use courser_quic::{StoppedError, VarInt, runtime};
 use http::header::EXPECT;
@@ -191,7 +192,7 @@ impl Unresolved {
         if let Some((request, _)) = incoming.message.request_mut() {
             if !has_priority && let Some(priority) = priority::of_request(request.headers()) {
                 let level = priority::level(priority, outgoing.send.id().index());
-                let _ = outgoing.send.set_priority(level);
+                outgoing.send.set_level(level);
                 let guard = &outgoing.guard;
                 guard
                     .records

@@ -202,6 +202,19 @@ impl Upgraded {
         self.sending.stream()
     }
 
+    /// Waits until the peer has acknowledged all that was sent so far. The future does not borrow the stream.
+    ///
+    /// # Errors
+    /// Returns an error if the peer stops the stream or the connection is lost before.
+    ///
+    /// # Cancel safety
+    /// Safe: dropping the future loses nothing.
+    pub fn acknowledged(
+        &self,
+    ) -> impl Future<Output = Result<(), courser_quic::WriteError>> + Send + Sync + 'static {
+        self.sending.outgoing.send.acknowledged()
+    }
+
     /// Resets the stream in both directions. With [`Code::REQUEST_CANCELLED`] this corresponds to a TCP reset
     /// (RFC 9220 §3).
     pub fn reset(mut self, code: Code) {

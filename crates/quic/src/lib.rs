@@ -39,8 +39,8 @@ pub use courser_wire::{
 pub use api::hooks;
 pub use api::{
     Connecting, Connection, DatagramOptions, DatagramSizeWatch, Endpoint, EndpointBuilder,
-    HandshakeFailure, Incoming, IncomingFuture, PendingFate, RecvStream, RetryError, SendStream,
-    WeakConnection, Written,
+    HandshakeFailure, Incoming, IncomingFuture, PendingFate, RecvStream, RetryError, SendGroup,
+    SendRate, SendStream, SetGroupError, WeakConnection, Written,
 };
 pub use config::{CertificateRequests, ClientConfig, Identity, ServerConfig};
 pub use error::{

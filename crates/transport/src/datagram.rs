@@ -5,7 +5,9 @@
 //! counts in congestion control and pacing like other data.
 //!
 //! Datagrams precede stream data, because they are urgent. While stream data waits too, they may
-//! get ahead of it by [`HEAD_START`] bytes; from then on both take turns, byte for byte.
+//! get ahead of it by [`HEAD_START`] bytes; from then on both take turns, byte for byte. Those of a
+//! session count in its share of the bytes: its streams send less instead. If the queue is full, the
+//! session with the most bytes in it loses its oldest datagram.
 
 mod event;
 mod fate;
@@ -19,8 +21,8 @@ use std::fmt;
 use bytes::Bytes;
 use courser_base::Time;
 use courser_base::foreign::ForeignBytes;
-use courser_wire::MAX_VARINT;
 use courser_wire::frame::Datagram;
+use courser_wire::{MAX_VARINT, StreamId};
 
 use self::jitter::ArrivalJitter;
 use self::queue::{Outgoing, Queue, Sizeable as _};
@@ -58,6 +60,9 @@ pub struct SendOptions {
     pub expires_at: Option<Time>,
     /// Requests a report of the datagram's fate, see [`DatagramEvent::Fate`].
     pub is_tracked: bool,
+    /// The request of the session to which the datagram belongs: its bytes count in the share of the session
+    /// ([`Streams::begin_session`](crate::Streams::begin_session)).
+    pub session: Option<StreamId>,
 }
 
 /// The reason why a datagram was not accepted.
@@ -264,9 +269,9 @@ impl Datagrams {
             self.drop_expired(now);
         }
         while !self.outgoing.has_room(size)
-            && let Some(oldest) = self.outgoing.pop()
+            && let Some(dropped) = self.outgoing.pop_of_largest()
         {
-            self.give_up(&oldest, DatagramFate::Dropped);
+            self.give_up(&dropped, DatagramFate::Dropped);
         }
         self.expires_at = [self.expires_at, options.expires_at]
             .into_iter()
@@ -277,6 +282,7 @@ impl Datagrams {
             data,
             expires_at: options.expires_at,
             id,
+            session: options.session,
         });
         Ok(id)
     }
@@ -311,13 +317,15 @@ impl Datagrams {
     }
 
     /// Writes the datagrams that may be sent and fit. `largest` is the largest datagram that a
-    /// packet can hold; `is_contested` means that stream data waits too.
+    /// packet can hold; `is_contested` means that stream data waits too. `charge` gets the bytes of each datagram of a
+    /// session.
     pub(crate) fn write_frames(
         &mut self,
         now: Time,
         largest: usize,
         is_contested: bool,
         packet: &mut PacketBuilder<'_>,
+        mut charge: impl FnMut(StreamId, u64),
     ) {
         self.leads = false;
         self.ahead = if is_contested { self.ahead } else { 0 };
@@ -335,6 +343,9 @@ impl Datagrams {
                 self.leads = true;
                 break;
             } else {
+                if let Some(session) = first.session {
+                    charge(session, size as u64);
+                }
                 count += u8::from(self.write_first(packet));
                 self.ahead += size;
             }

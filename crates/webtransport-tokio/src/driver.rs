@@ -26,6 +26,7 @@ pub(crate) fn start(shared: Arc<Shared>, stream: Upgraded) {
         content: Bytes::new(),
         has_ended: false,
         timer: None,
+        reports_delivery: false,
     };
     runtime::spawn(async move { poll_fn(|cx| driver.poll(cx)).await });
 }
@@ -39,6 +40,8 @@ struct Driver {
     /// True if the peer's half of the stream has ended.
     has_ended: bool,
     timer: Option<(Time, Pin<Box<Sleep>>)>,
+    /// A task waits for the acknowledgement of the end.
+    reports_delivery: bool,
     /// Completes with a GOAWAY of either end. `None` once it has.
     going_away: Option<GoingAway>,
 }
@@ -108,11 +111,25 @@ impl Driver {
         match self.shared.drive(cx, |session| session.poll_output()) {
             Some(Output::Content(content)) => self.content = content,
             // Everything is written, so that it is ready at once.
-            Some(Output::Finish) => drop(writer.poll_shutdown(cx)),
+            Some(Output::Finish) => {
+                drop(writer.as_mut().poll_shutdown(cx));
+                self.report_delivery();
+            }
             Some(Output::Reset(code)) => self.reset(code),
             None => return Poll::Pending,
         }
         Poll::Ready(())
+    }
+
+    /// Reports when the peer has acknowledged the end of the session.
+    fn report_delivery(&mut self) {
+        let Some(stream) = &self.stream else { return };
+        self.reports_delivery = true;
+        let (acknowledged, shared) = (stream.acknowledged(), self.shared.clone());
+        runtime::spawn(async move {
+            let is_delivered = acknowledged.await.is_ok();
+            shared.delivered.send_replace(Some(is_delivered));
+        });
     }
 
     /// Resets the stream although it does not accept content, once the time for its end has passed.
@@ -204,6 +221,10 @@ impl Driver {
 impl Drop for Driver {
     /// A runtime that ends drops the task, and nothing would tell the application.
     fn drop(&mut self) {
+        let delivered = &self.shared.delivered;
+        if !self.reports_delivery {
+            delivered.send_replace(Some(false));
+        }
         self.shared
             .update(|session, now| session.on_connection_lost(now));
     }

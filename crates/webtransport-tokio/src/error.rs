@@ -53,6 +53,14 @@ pub enum WriteError {
     /// The stream was finished or reset before.
     #[error("the stream is closed")]
     ClosedStream,
+    /// The deadline of the stream has passed.
+    #[error("the deadline of the stream has passed")]
+    DeadlinePassed,
+    /// The group belongs to another session than the stream.
+    #[error(
+        "the group belongs to another session: use Session::send_group of the stream's session"
+    )]
+    OtherSession,
 }
 
 fn with_code(code: &Option<ApplicationCode>) -> String {
@@ -82,6 +90,7 @@ impl WriteError {
             (None, quic::WriteError::ConnectionLost(_)) => {
                 Self::SessionEnded(Closed::ConnectionLost)
             }
+            (None, quic::WriteError::DeadlinePassed) => Self::DeadlinePassed,
             (None, _) => Self::ClosedStream,
         }
     }

@@ -49,11 +49,13 @@
 //! Every future of this crate is cancel-safe: dropping it before it is ready loses nothing, as its documentation says.
 #![forbid(unsafe_code)]
 
+mod closing;
 mod connect;
 mod driver;
 mod enable;
 mod error;
 mod receive_stream;
+mod send_group;
 mod send_stream;
 mod session;
 mod shared;
@@ -65,10 +67,12 @@ pub use courser_webtransport::{
     Origins, Protocols, SessionRequest, Unavailable,
 };
 
+pub use self::closing::Closing;
 pub use self::connect::{ConnectError, connect};
 pub use self::enable::enable;
 pub use self::error::{ReadError, ReadToEndError, SessionEnded, WriteError};
 pub use self::receive_stream::RecvStream;
+pub use self::send_group::SendGroup;
 pub use self::send_stream::SendStream;
 pub use self::session::Session;
 pub use self::upgrade::{Refused, Upgrade, upgrade};

@@ -3,12 +3,13 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use courser_quic as quic;
-use courser_quic::StreamId;
-use courser_webtransport::{ApplicationCode, StreamHeader, StreamReset, code};
+use courser_quic::hooks::{RecvStreamHooks as _, has_runtime};
+use courser_quic::{StreamId, runtime};
+use courser_webtransport::{ApplicationCode, StreamHeader, code};
 use courser_wire::Direction;
 use tokio::io::{AsyncRead, ReadBuf};
 
@@ -28,6 +29,8 @@ pub struct RecvStream {
     /// Bytes of the body that were read.
     read: u64,
     has_ended: bool,
+    /// The bytes that are not read are counted, or will be.
+    is_counted: bool,
 }
 
 impl RecvStream {
@@ -44,6 +47,7 @@ impl RecvStream {
             direction,
             read: 0,
             has_ended: false,
+            is_counted: false,
         }
     }
 
@@ -73,6 +77,49 @@ impl RecvStream {
         std::future::poll_fn(|cx| self.poll_chunk(cx, most)).await
     }
 
+    /// Reads available chunks into `chunks` without copying them, and returns their number, or `None` at the end of the
+    /// stream. The previous contents of `chunks` are dropped.
+    ///
+    /// # Errors
+    /// The errors of [`read`](Self::read).
+    ///
+    /// # Cancel safety
+    /// Safe: dropping the future before it is ready loses nothing.
+    pub async fn read_chunks(&mut self, chunks: &mut [Bytes]) -> Result<Option<usize>, ReadError> {
+        let Some(first) = chunks.first_mut() else {
+            return Ok(Some(0));
+        };
+        let Some(chunk) = self.read_chunk(usize::MAX).await? else {
+            return Ok(None);
+        };
+        *first = chunk;
+        let mut count = 1;
+        let mut cx = Context::from_waker(Waker::noop());
+        // An end or an error behind these chunks is returned by the next call.
+        while let Some(place) = chunks.get_mut(count)
+            && self.has_chunk()
+            && let Poll::Ready(Ok(Some(chunk))) = self.poll_chunk(&mut cx, usize::MAX)
+        {
+            *place = chunk;
+            count += 1;
+        }
+        Ok(Some(count))
+    }
+
+    /// Returns true if bytes have arrived that can be read.
+    fn has_chunk(&self) -> bool {
+        let stats = self.stream.stats();
+        let is_ready =
+            |stats: quic::RecvStreamStats| stats.gaps == 0 && stats.received > stats.read;
+        !self.first.is_empty() || stats.is_ok_and(is_ready)
+    }
+
+    /// Returns the number of bytes in the stream, once the peer has announced it with the end or with a reset. It does
+    /// not count the header with the number of the session.
+    pub fn final_size(&self) -> Option<u64> {
+        Some(self.stream.final_size()?.saturating_sub(self.header()))
+    }
+
     /// Reads everything up to the end of the stream, at most `limit` bytes.
     ///
     /// # Errors
@@ -99,7 +146,40 @@ impl RecvStream {
         let code = var_int(ApplicationCode(code).to_http3());
         self.first = Bytes::new();
         let stopped = self.stream.stop(code);
+        if stopped.is_ok() {
+            self.abandon();
+        }
         stopped.map_err(|_| ReadError::ClosedStream)
+    }
+
+    /// Gives the bytes of a stream that is no longer read back to the window of the session, once their number is
+    /// known. Without this, streams that an application does not want would use the window up.
+    fn abandon(&mut self) {
+        let shared = self.session.0.clone();
+        let is_counted = std::mem::replace(&mut self.is_counted, true);
+        let is_needed = shared.has_flow_control && shared.ended().is_none();
+        if is_counted || !is_needed || !has_runtime() {
+            return;
+        }
+        let (header, read) = (self.header(), self.read);
+        let mut stream = self.stream.take();
+        // Fails if it was stopped.
+        let _ = stream.stop(quic::VarInt::from_u32(0));
+        runtime::spawn(async move {
+            let size = std::future::poll_fn(|cx| stream.poll_final_size(cx)).await;
+            if let Some(final_size) = size {
+                shared.on_reset(final_size, header, read);
+            }
+        });
+    }
+
+    /// Returns the length of the header of this stream. Those of this end begin without one of the peer.
+    fn header(&self) -> u64 {
+        let session = &self.session.0;
+        match self.stream.id().initiator() == session.quic().side() {
+            true => 0,
+            false => StreamHeader::new(self.direction, session.id).len() as u64,
+        }
     }
 
     /// Returns the stream ID.
@@ -127,11 +207,10 @@ impl RecvStream {
         } else {
             Ok(Some(self.first.split_to(self.first.len().min(most))))
         };
-        let session = &self.session.0;
         match chunk {
             Ok(Some(chunk)) => {
                 self.read += chunk.len() as u64;
-                session.on_read(chunk.len());
+                self.session.0.on_read(chunk.len());
                 Poll::Ready(Ok(Some(chunk)))
             }
             Ok(None) => {
@@ -139,7 +218,7 @@ impl RecvStream {
                 Poll::Ready(Ok(None))
             }
             Err(error) => {
-                let closed = session.ended();
+                let closed = self.session.0.ended();
                 if closed.is_none() && matches!(error, quic::ReadError::Reset(_)) {
                     self.on_reset();
                 }
@@ -148,28 +227,15 @@ impl RecvStream {
         }
     }
 
-    /// Counts the bytes of a stream that the peer has reset, if the transport still knows their number.
-    fn on_reset(&self) {
+    /// Counts the bytes of a stream that the peer has reset.
+    fn on_reset(&mut self) {
         let session = &self.session.0;
-        if !session.has_flow_control {
+        if std::mem::replace(&mut self.is_counted, true) || !session.has_flow_control {
             return;
         }
-        let Some(final_size) = self.stream.stats().ok().and_then(|stats| stats.final_size) else {
-            return;
-        };
-        let is_of_peer = self.stream.id().initiator() != session.quic().side();
-        let header = match is_of_peer {
-            true => StreamHeader::new(self.direction, session.id).len() as u64,
-            false => 0,
-        };
-        let reset = StreamReset {
-            final_size,
-            header,
-            counted: self.read,
-            consumed: self.read,
-        };
-        // An error has ended the session.
-        let _ = session.update(|session, now| session.on_stream_reset(now, reset));
+        if let Some(final_size) = self.stream.final_size() {
+            session.on_reset(final_size, self.header(), self.read);
+        }
     }
 }
 
@@ -189,6 +255,9 @@ impl AsyncRead for RecvStream {
 
 impl Drop for RecvStream {
     fn drop(&mut self) {
+        if !self.has_ended {
+            self.abandon();
+        }
         self.session.0.remove_half(self.stream.id());
     }
 }

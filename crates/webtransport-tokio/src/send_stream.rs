@@ -4,14 +4,17 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
 
+use bytes::{Buf as _, Bytes};
 use courser_quic as quic;
-use courser_quic::hooks::SendStreamHooks as _;
-use courser_quic::{ResetAtError, StreamId, VarInt, runtime};
+use courser_quic::hooks::{SendStreamHooks as _, Write};
+use courser_quic::{ResetAtError, SendStreamStats, StreamId, VarInt, runtime};
 use courser_webtransport::{ApplicationCode, StreamHeader, code};
 use tokio::io::AsyncWrite;
 
 use crate::error::{WriteError, application, var_int};
+use crate::send_group::SendGroup;
 use crate::shared::Handle;
 
 /// The sending half of a stream in a session. Dropping it finishes the stream.
@@ -21,8 +24,10 @@ use crate::shared::Handle;
 pub struct SendStream {
     stream: quic::SendStream,
     session: Arc<Handle>,
-    /// The stream was reset, and `stream` may be elsewhere until its header has arrived.
     is_reset: bool,
+    /// The stream was reset for a peer without RESET_STREAM_AT, and `stream` may be elsewhere until its header has
+    /// arrived.
+    is_pending_reset: bool,
 }
 
 impl SendStream {
@@ -31,6 +36,7 @@ impl SendStream {
             stream,
             session,
             is_reset: false,
+            is_pending_reset: false,
         }
     }
 
@@ -60,6 +66,44 @@ impl SendStream {
         Ok(())
     }
 
+    /// Writes all of a chunk without copying it. It is dropped when the peer has acknowledged it.
+    ///
+    /// # Errors
+    /// The errors of [`write`](Self::write).
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready may have written a part: [`write_all_chunks`](Self::write_all_chunks)
+    /// keeps the rest.
+    pub async fn write_chunk(&mut self, chunk: Bytes) -> Result<(), WriteError> {
+        self.write_all_chunks(&mut [chunk]).await
+    }
+
+    /// Writes as much of the chunks as the send buffer and the session accept, without copying, and returns the number
+    /// of bytes. Chunks that were written are empty afterwards, and one that was written in part holds the rest.
+    ///
+    /// # Errors
+    /// The errors of [`write`](Self::write).
+    ///
+    /// # Cancel safety
+    /// Safe: dropping the future before it is ready writes nothing.
+    pub async fn write_chunks(&mut self, chunks: &mut [Bytes]) -> Result<usize, WriteError> {
+        std::future::poll_fn(|cx| self.poll_chunks(cx, chunks)).await
+    }
+
+    /// Writes all of the chunks without copying; they are empty afterwards.
+    ///
+    /// # Errors
+    /// The errors of [`write`](Self::write).
+    ///
+    /// # Cancel safety
+    /// Safe: if the future is dropped before it is ready, the chunks hold the bytes that were not written.
+    pub async fn write_all_chunks(&mut self, chunks: &mut [Bytes]) -> Result<(), WriteError> {
+        while chunks.iter().any(|chunk| !chunk.is_empty()) {
+            self.write_chunks(chunks).await?;
+        }
+        Ok(())
+    }
+
     /// Finishes the stream. The peer reads everything that was written, and then the end.
     ///
     /// # Errors
@@ -80,14 +124,33 @@ impl SendStream {
     /// # Errors
     /// The errors of [`finish`](Self::finish).
     pub fn reset(&mut self, code: u32) -> Result<(), WriteError> {
-        if self.is_reset {
+        self.reset_at(code, 0)
+    }
+
+    /// Resets the stream with a code, but still delivers its first `reliable_size` bytes, or as many of them as were
+    /// written. The peer reads these and then the code. A second call, or [`reset`](Self::reset), can only reduce the
+    /// size and keeps the code of the first.
+    ///
+    /// If the peer does not accept RESET_STREAM_AT, the stream is reset as by [`reset`](Self::reset), and nothing but
+    /// what the peer has already is delivered.
+    ///
+    /// # Errors
+    /// The errors of [`finish`](Self::finish).
+    pub fn reset_at(&mut self, code: u32, reliable_size: u64) -> Result<(), WriteError> {
+        if self.is_pending_reset {
             return Err(self.closed_stream());
         }
         let code = var_int(ApplicationCode(code).to_http3());
         let header = self.header();
-        match self.stream.reset_at(code, header) {
+        match self
+            .stream
+            .reset_at(code, header.saturating_add(reliable_size))
+        {
             Ok(()) => {}
-            Err(ResetAtError::Unsupported) => self.reset_after(code, header)?,
+            Err(ResetAtError::Unsupported) => {
+                self.reset_after(code, header)?;
+                self.is_pending_reset = true;
+            }
             Err(_) => return Err(self.closed_stream()),
         }
         self.is_reset = true;
@@ -137,7 +200,89 @@ impl SendStream {
         }
     }
 
-    /// Sets the priority, 0 by default. Data of a higher priority is sent first, over all streams of the connection.
+    /// Resets the stream with `code` after this time, unless the peer has acknowledged everything by then. `None`
+    /// removes the deadline. What is outdated then takes no bandwidth from newer data.
+    ///
+    /// If the peer accepts RESET_STREAM_AT, the reset keeps the number of the session, as [`reset`](Self::reset) does;
+    /// if it does not, a stream that expires before any of it has arrived may belong to no session there.
+    /// Later writes fail with [`WriteError::DeadlinePassed`].
+    ///
+    /// # Errors
+    /// The errors of [`finish`](Self::finish).
+    pub fn set_deadline(&mut self, after: Option<Duration>, code: u32) -> Result<(), WriteError> {
+        let header = self.header();
+        let code = var_int(ApplicationCode(code).to_http3());
+        let set = self.stream.set_deadline_at(after, code, header);
+        set.map_err(|_| self.closed_stream())
+    }
+
+    /// Waits until the peer has acknowledged all bytes that were written before this call. The future does not borrow
+    /// the stream, so that writing can continue.
+    ///
+    /// # Errors
+    /// Returns an error if the stream is stopped, reset or late, or the session ends before.
+    ///
+    /// # Cancel safety
+    /// Safe: dropping the future loses nothing.
+    pub fn acknowledged(
+        &self,
+    ) -> impl Future<Output = Result<(), WriteError>> + Send + Sync + 'static {
+        let acknowledged = self.stream.acknowledged();
+        let shared = self.session.0.clone();
+        async move {
+            let result = acknowledged.await;
+            result.map_err(|error| WriteError::of(&error, shared.ended()))
+        }
+    }
+
+    /// Returns the numbers of bytes that were written, sent and acknowledged so far. They include the header with the
+    /// number of the session, up to 12 bytes.
+    ///
+    /// # Errors
+    /// Returns [`WriteError::ClosedStream`] if everything was acknowledged or the stream was reset, and
+    /// [`WriteError::SessionEnded`] after the end of the session.
+    pub fn stats(&self) -> Result<SendStreamStats, WriteError> {
+        self.stream.stats().map_err(|_| self.closed_stream())
+    }
+
+    /// Sets the order, 0 by default: `sendOrder` of W3C. Of the streams of one group that have data to send, those with
+    /// the highest order are sent, and take turns if there are several; streams with lower orders wait. It can change
+    /// at any time, also while data waits.
+    ///
+    /// The order has an effect inside the session only. Sessions and requests of one urgency share by bytes
+    /// (draft-ietf-webtrans-http3-16 §3.4).
+    ///
+    /// # Errors
+    /// The errors of [`finish`](Self::finish).
+    pub fn set_order(&self, order: i64) -> Result<(), WriteError> {
+        let set = self.stream.set_order(order);
+        set.map_err(|_| self.closed_stream())
+    }
+
+    /// Returns the order.
+    ///
+    /// # Errors
+    /// The errors of [`finish`](Self::finish).
+    pub fn order(&self) -> Result<i64, WriteError> {
+        self.stream.order().map_err(|_| self.closed_stream())
+    }
+
+    /// Puts the stream into a group of its session, or with `None` among the streams without one, which count as a
+    /// group: `sendGroup` of W3C. The groups that have data to send get the same number of bytes each.
+    ///
+    /// # Errors
+    /// Returns [`WriteError::OtherSession`] for a group of another session, and the errors of [`finish`](Self::finish).
+    pub fn set_group(&self, group: Option<&SendGroup>) -> Result<(), WriteError> {
+        if group.is_some_and(|group| !group.is_of(&self.session.0)) {
+            return Err(WriteError::OtherSession);
+        }
+        let group = group.map(|group| &group.group);
+        let set = self.stream.set_group(group);
+        set.map_err(|_| self.closed_stream())
+    }
+
+    /// Sets the priority, 0 by default. Data of a higher priority is sent before that of all groups and orders of the
+    /// session with a lower one.
     ///
     /// # Errors
     /// The errors of [`finish`](Self::finish).
@@ -163,18 +308,68 @@ impl SendStream {
     }
 
     fn poll_send(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize, WriteError>> {
+        let granted = ready!(self.poll_credit(cx, bytes.len()))?;
+        let written = self.stream.poll_write(cx, &bytes[..granted]);
+        self.on_written(granted, written)
+    }
+
+    fn poll_chunks(
+        &mut self,
+        cx: &mut Context<'_>,
+        chunks: &mut [Bytes],
+    ) -> Poll<Result<usize, WriteError>> {
+        let len = chunks.iter().map(Bytes::len).sum();
+        let granted = ready!(self.poll_credit(cx, len))?;
+        if granted == len {
+            let written = self.stream.poll_send(cx, Write::chunks(chunks));
+            return self.on_written(granted, written.map_ok(|written| written.bytes));
+        }
+        // Only what the session allows.
+        let mut allowed = Vec::new();
+        let mut left = granted;
+        for chunk in chunks.iter().filter(|chunk| !chunk.is_empty()) {
+            let len = chunk.len().min(left);
+            allowed.push(chunk.slice(..len));
+            left -= len;
+            if left == 0 {
+                break;
+            }
+        }
+        let written = self.stream.poll_send(cx, Write::chunks(&mut allowed));
+        if let Poll::Ready(Ok(written)) = &written {
+            let mut bytes = written.bytes;
+            for chunk in chunks {
+                let len = chunk.len().min(bytes);
+                chunk.advance(len);
+                bytes -= len;
+            }
+        }
+        self.on_written(granted, written.map_ok(|written| written.bytes))
+    }
+
+    /// Waits for credit of the session for some of `len` bytes, and takes it.
+    fn poll_credit(&self, cx: &Context<'_>, len: usize) -> Poll<Result<usize, WriteError>> {
         if self.is_reset {
             return Poll::Ready(Err(self.closed_stream()));
         }
         let session = &self.session.0;
-        let granted = session.reserve(cx, self.stream.id(), bytes.len());
-        if granted == 0 && !bytes.is_empty() {
-            return match session.ended() {
-                Some(closed) => Poll::Ready(Err(WriteError::SessionEnded(closed))),
-                None => Poll::Pending,
-            };
+        let granted = session.reserve(cx, self.stream.id(), len);
+        if granted > 0 || len == 0 {
+            return Poll::Ready(Ok(granted));
         }
-        let written = self.stream.poll_write(cx, &bytes[..granted]);
+        match session.ended() {
+            Some(closed) => Poll::Ready(Err(WriteError::SessionEnded(closed))),
+            None => Poll::Pending,
+        }
+    }
+
+    /// Gives credit back that was not used.
+    fn on_written(
+        &self,
+        granted: usize,
+        written: Poll<Result<usize, quic::WriteError>>,
+    ) -> Poll<Result<usize, WriteError>> {
+        let session = &self.session.0;
         let used = match &written {
             Poll::Ready(Ok(used)) => *used,
             _ => 0,

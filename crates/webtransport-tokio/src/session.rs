@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use courser_http3_tokio::{ClaimedStream, Datagrams, Error};
-use courser_quic::Connection;
+use courser_quic::{Connection, SendRate};
 use courser_webtransport::{
     ApplicationCode, CloseReason, Closed, Dialect, SessionId, StreamHeader,
 };
 use courser_wire::Direction;
 
+use crate::closing::Closing;
 use crate::error::SessionEnded;
 use crate::receive_stream::RecvStream;
+use crate::send_group::SendGroup;
 use crate::send_stream::SendStream;
 use crate::shared::{Handle, Shared};
 
@@ -116,7 +118,9 @@ impl Session {
             .stream_credit(direction)
             .await
             .map_err(SessionEnded)?;
+        let turn = shared.turn_to_open(direction).await;
         let opened = shared.streams.open_bi(StreamHeader::BIDIRECTIONAL).await;
+        drop(turn);
         let Ok((send, receive)) = opened else {
             return Err(SessionEnded(shared.closed().await));
         };
@@ -143,7 +147,9 @@ impl Session {
         let shared = self.shared();
         let credit = shared.stream_credit(Direction::Unidirectional).await;
         let credit = credit.map_err(SessionEnded)?;
+        let turn = shared.turn_to_open(Direction::Unidirectional).await;
         let opened = shared.streams.open_uni(StreamHeader::UNIDIRECTIONAL).await;
+        drop(turn);
         let Ok(send) = opened else {
             return Err(SessionEnded(shared.closed().await));
         };
@@ -157,6 +163,17 @@ impl Session {
         Ok(send)
     }
 
+    /// Creates a group of streams: see [`SendStream::set_group`].
+    pub fn send_group(&self) -> SendGroup {
+        SendGroup::new(self.shared())
+    }
+
+    /// Returns an estimate of the rate at which the path delivers what is sent: see
+    /// [`Connection::send_rate`](courser_quic::Connection::send_rate). It is that of the whole connection.
+    pub fn send_rate(&self) -> Option<SendRate> {
+        self.quic().send_rate()
+    }
+
     /// Returns the datagrams of the session: to send, to receive, in batches, with their largest size and the number
     /// of those that were dropped.
     ///
@@ -168,10 +185,12 @@ impl Session {
     /// Closes the session with a code and a message, of which at most 1024 bytes are sent. All its streams are reset.
     /// Has no effect if the session has ended.
     ///
-    /// It does not wait: a task delivers the reason while the connection exists.
-    pub fn close(&self, code: u32, message: &str) {
+    /// It does not wait: a task delivers the reason while the connection exists. The returned future waits until the
+    /// peer has acknowledged it, for programs that end afterwards; it may be dropped.
+    pub fn close(&self, code: u32, message: &str) -> Closing {
         self.shared()
             .close(CloseReason::new(ApplicationCode(code), message));
+        Closing::new(self.shared())
     }
 
     /// Waits for the end of the session, and returns its reason: who has closed it, with which code and message.

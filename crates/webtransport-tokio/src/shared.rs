@@ -10,10 +10,10 @@ use courser_http3_tokio::{Datagrams, SessionStreams};
 use courser_quic::hooks::ConnectionHooks as _;
 use courser_quic::{Connection, StreamId};
 use courser_webtransport::{
-    self as sans, Agreement, CloseReason, Closed, SessionEvent, SessionId, code,
+    self as sans, Agreement, CloseReason, Closed, SessionEvent, SessionId, StreamReset, code,
 };
 use courser_wire::Direction;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, Semaphore, SemaphorePermit, watch};
 
 use crate::error::var_int;
 use crate::table::Table;
@@ -34,6 +34,10 @@ pub(crate) struct Shared {
     allowed: Notify,
     closed: watch::Sender<Option<Closed>>,
     draining: watch::Sender<bool>,
+    /// Whether the peer has acknowledged the end of the session, once that is known.
+    pub(crate) delivered: watch::Sender<Option<bool>>,
+    /// Tasks that open streams, by direction, one after the other.
+    opening: [Semaphore; 2],
 }
 
 #[derive(Debug)]
@@ -94,6 +98,8 @@ impl Shared {
             allowed: Notify::new(),
             closed: watch::Sender::new(None),
             draining: watch::Sender::new(false),
+            delivered: watch::Sender::new(None),
+            opening: [Semaphore::new(1), Semaphore::new(1)],
         })
     }
 
@@ -249,6 +255,18 @@ impl Shared {
         }
     }
 
+    /// Counts the bytes of a stream of which the application has read `read`, and reads no more.
+    pub(crate) fn on_reset(&self, final_size: u64, header: u64, read: u64) {
+        let reset = StreamReset {
+            final_size,
+            header,
+            counted: read,
+            consumed: read,
+        };
+        // An error has ended the session.
+        let _ = self.update(|session, now| session.on_stream_reset(now, reset));
+    }
+
     /// Waits for credit for a stream in this direction.
     pub(crate) async fn stream_credit(&self, direction: Direction) -> Result<Credit<'_>, Closed> {
         loop {
@@ -270,6 +288,19 @@ impl Shared {
             }
             allowed.await;
         }
+    }
+
+    /// Waits for the turn of the session to open a stream. When the peer allows too few streams for all, the sessions of
+    /// the connection open one each in turns, whatever the number of tasks that wait.
+    pub(crate) async fn turn_to_open(&self, direction: Direction) -> [SemaphorePermit<'_>; 2] {
+        let (own, all) = (
+            &self.opening[index(direction)],
+            &self.table.opening[index(direction)],
+        );
+        // Both are fair, and neither is ever closed.
+        let own = own.acquire().await.expect("it is never closed");
+        let all = all.acquire().await.expect("it is never closed");
+        [all, own]
     }
 
     fn take_spare(&self, direction: Direction) -> bool {

@@ -8,6 +8,7 @@ use courser_http3_tokio::{Client, Datagrams, Extension};
 use courser_quic::hooks::ConnectionHooks as _;
 use courser_quic::runtime;
 use courser_webtransport::{Config, Peer, SessionId, Sessions};
+use tokio::sync::Semaphore;
 
 use crate::enable::NAME;
 
@@ -17,6 +18,8 @@ use crate::enable::NAME;
 pub(crate) struct Table {
     began: Instant,
     sessions: Mutex<Sessions<()>>,
+    /// Sessions that open a stream, by direction, one after the other.
+    pub(crate) opening: [Semaphore; 2],
 }
 
 impl Table {
@@ -28,6 +31,7 @@ impl Table {
         let table = group.state(|| Self {
             began: runtime::now(),
             sessions: Mutex::new(Sessions::new(group.quic().side(), config.clone())),
+            opening: [Semaphore::new(1), Semaphore::new(1)],
         })?;
         Some((group, table))
     }

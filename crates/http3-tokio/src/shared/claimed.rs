@@ -62,7 +62,7 @@ impl SharedConnection {
         let Some(queue) = self.claimed.queue(group) else {
             return;
         };
-        if let Err(stream) = queue.add_stream(stream) {
+        if let Some(stream) = queue.add_stream(stream) {
             self.refuse(stream, self.extensions.refusal(group));
         }
     }

@@ -106,7 +106,7 @@ impl ConnectionState {
         let opened = quic.open_bi_with(cx, |id, locked| {
             if let Some(priority) = priority {
                 // The stream was just opened, so it is open.
-                locked.set_priority(id, priority::level(priority, id.index()));
+                locked.set_level(id, priority::level(priority, id.index()));
             }
             let encoder = self.streams[UniStream::Encoder as usize].as_ref();
             let credit = || encoder.map_or(0, |stream| stream.credit_locked(locked));

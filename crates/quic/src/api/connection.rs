@@ -370,7 +370,7 @@ impl Connection {
     }
 
     /// Reads from the connection, open or not. Returns `None` if a panic has ended it.
-    fn read<T>(&self, get: impl FnOnce(&transport::Connection) -> T) -> Option<T> {
+    pub(super) fn read<T>(&self, get: impl FnOnce(&transport::Connection) -> T) -> Option<T> {
         let mut locked = self.0.lock();
         locked.connection(self.0.handle).map(|it| get(it))
     }

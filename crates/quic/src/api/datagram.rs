@@ -6,9 +6,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use courser_base::Time;
 use courser_base::foreign::{ForeignBytes, ForeignWaker};
+use courser_base::{Side, Time};
 use courser_transport::{ConnectionError, DatagramFate, DatagramId, DatagramPrefix, SendOptions};
+use courser_wire::{Direction, StreamId};
 
 use crate::api::connection::Connection;
 use crate::api::handles::ConnectionRef;
@@ -37,10 +38,20 @@ impl DatagramOptions {
         self
     }
 
+    /// Returns the options for a datagram of the request with this index.
+    pub(super) fn for_session(self, index: u64, now: Time) -> SendOptions {
+        let request = StreamId::new(Side::Client, Direction::Bidirectional, index);
+        SendOptions {
+            session: Some(request),
+            ..self.for_transport(now, false)
+        }
+    }
+
     pub(super) fn for_transport(self, now: Time, is_tracked: bool) -> SendOptions {
         SendOptions {
             expires_at: self.max_age.map(|age| now + age),
             is_tracked,
+            session: None,
         }
     }
 }

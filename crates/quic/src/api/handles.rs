@@ -1,7 +1,7 @@
 //! The state that all handles of an endpoint or of a connection share.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::task::Poll;
 
 use courser_base::{Side, foreign};
@@ -57,6 +57,8 @@ pub(crate) struct ConnectionRef {
     pub(crate) side: Side,
     /// The path is silent.
     pub(crate) silence: Arc<AtomicBool>,
+    /// The number of groups of streams that the application has created.
+    pub(crate) groups: AtomicU32,
 }
 
 impl ConnectionRef {
@@ -71,6 +73,7 @@ impl ConnectionRef {
             handle,
             side,
             silence,
+            groups: AtomicU32::new(0),
         })
     }
 

@@ -16,9 +16,10 @@ mod endpoint;
 mod locked_streams;
 mod streams;
 
+pub use courser_transport::Level;
 pub use courser_udp::{is_transient, parse_ip};
 
-pub use self::connection::{ConnectionHooks, Opened};
+pub use self::connection::{ConnectionHooks, Opened, OpenedInSession};
 pub use self::endpoint::{EndpointHooks, inherit};
 pub use self::locked_streams::LockedStreams;
 pub use self::streams::{RecvStreamHooks, SendStreamHooks};

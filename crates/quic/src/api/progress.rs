@@ -10,7 +10,7 @@ use courser_transport::{BlockedBy, ClosedStream, RecvStreamStats, SendStreamStat
 use courser_wire::VarInt;
 
 use crate::api::handles::ConnectionRef;
-use crate::api::hooks::RecvStreamHooks;
+use crate::api::hooks::{RecvStreamHooks, SendStreamHooks};
 use crate::api::receive_stream::RecvStream;
 use crate::api::send_stream::{SendStream, closed_error};
 use crate::error::{ReadError, WriteError};
@@ -122,17 +122,7 @@ impl SendStream {
         after: Option<Duration>,
         code: VarInt,
     ) -> Result<(), ClosedStream> {
-        let (handle, stream) = (self.connection.handle, self.half.stream);
-        let at = after.map(|after| self.connection.shard.now() + after);
-        let mut locked = self.connection.lock();
-        let streams = locked.open_streams(handle, stream)?;
-        streams.set_deadline(stream.id, at, code.into_inner())?;
-        if at.is_some() {
-            self.half.has_waited = true;
-            locked.entry(handle).wakers.await_deadline(stream.id);
-        }
-        locked.used(handle, 0);
-        Ok(())
+        self.set_deadline_at(after, code, 0)
     }
 
     /// Waits until a write to this stream has to wait, and returns the limit that blocks it.
@@ -204,6 +194,13 @@ impl RecvStream {
             // It was stopped.
             (None, None) => Poll::Ready(Ok(None)),
         }
+    }
+
+    /// Returns the number of bytes in the stream, once the peer has announced it with the end or with a reset. After a
+    /// read has returned either, it stays known.
+    pub fn final_size(&self) -> Option<u64> {
+        let stats = || self.stats().ok()?.final_size;
+        self.known_final_size().or_else(stats)
     }
 
     /// Returns the numbers of bytes that were received and read so far.

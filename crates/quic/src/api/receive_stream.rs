@@ -31,6 +31,10 @@ pub struct RecvStream {
     end: Option<ReadEnd>,
     /// A waker may be registered, which has to be removed.
     has_waited: bool,
+    /// The final size is awaited.
+    awaits_size: bool,
+    /// The number of bytes in the stream, once an end was read or it was stopped.
+    final_size: FinalSize,
 }
 
 /// The reason why there is nothing more to read.
@@ -41,6 +45,23 @@ enum ReadEnd {
     Stopped,
 }
 
+/// A final size that may be unknown, in the memory of an integer: handles of streams are moved much.
+#[derive(Clone, Copy, Debug)]
+struct FinalSize(u64);
+
+impl FinalSize {
+    /// No stream has this many bytes (RFC 9000 §4.5).
+    const UNKNOWN: Self = Self(u64::MAX);
+
+    fn new(size: Option<u64>) -> Self {
+        size.map_or(Self::UNKNOWN, Self)
+    }
+
+    fn get(self) -> Option<u64> {
+        (self.0 != u64::MAX).then_some(self.0)
+    }
+}
+
 impl RecvStream {
     pub(crate) fn new(connection: Arc<ConnectionRef>, stream: Stream) -> Self {
         Self {
@@ -48,6 +69,8 @@ impl RecvStream {
             stream,
             end: None,
             has_waited: false,
+            awaits_size: false,
+            final_size: FinalSize::UNKNOWN,
         }
     }
 
@@ -277,9 +300,13 @@ impl RecvStream {
         }
         locked.entry(handle).wakers.forget_reader(self.stream.id);
         let is_open = locked.end_of(handle).is_none();
-        let stopped = locked
-            .streams(handle)
-            .map(|streams| streams.stop(self.stream.id, code.into_inner()));
+        let id = self.stream.id;
+        let stopped = locked.streams(handle).map(|streams| {
+            // The stream may be gone afterwards.
+            let stats = streams.receive_stats(id).ok();
+            self.final_size = FinalSize::new(stats.and_then(|stats| stats.final_size));
+            streams.stop(id, code.into_inner())
+        });
         match stopped {
             Some(Err(_)) if is_open => Err(ClosedStream),
             Some(Ok(())) => {
@@ -345,6 +372,11 @@ impl RecvStream {
             let chunk = streams.read_chunk(id, max_length)?;
             Ok((chunk, None))
         })
+    }
+
+    /// Returns the final size if the end or a reset was read, or the stream was stopped.
+    pub(crate) fn known_final_size(&self) -> Option<u64> {
+        self.final_size.get()
     }
 
     /// Returns the end of the stream, once it is known: the code of a reset, or `None` for any other end.
@@ -422,10 +454,18 @@ impl RecvStream {
                     Some(_) => end,
                     None => Some(ReadEnd::Finished),
                 };
+                if self.end.is_some() {
+                    let streams = locked.streams(handle);
+                    let size = streams.and_then(|streams| streams.last_final_size());
+                    self.final_size = FinalSize::new(size);
+                }
                 Ok(value)
             }
             Err(transport::ReadError::Reset(code)) => {
                 let code = VarInt::from_wire(code);
+                let streams = locked.streams(handle);
+                let size = streams.and_then(|streams| streams.last_final_size());
+                self.final_size = FinalSize::new(size);
                 self.end = Some(ReadEnd::Reset(code));
                 Err(ReadError::Reset(code))
             }
@@ -500,6 +540,35 @@ impl RecvStreamHooks for RecvStream {
         Poll::Pending
     }
 
+    fn poll_final_size(&mut self, cx: &mut Context<'_>) -> Poll<Option<u64>> {
+        if let Some(size) = self.final_size.get() {
+            return Poll::Ready(Some(size));
+        }
+        let (handle, id) = (self.connection.handle, self.stream.id);
+        let mut waker = TaskWaker::of(cx);
+        let mut locked = self.connection.lock();
+        if locked.is_rejected(handle, self.stream) || locked.end_of(handle).is_some() {
+            return Poll::Ready(None);
+        }
+        let Some(streams) = locked.streams(handle) else {
+            return Poll::Ready(None);
+        };
+        if !self.awaits_size {
+            if streams.await_final_size(id).is_err() {
+                return Poll::Ready(None);
+            }
+            self.awaits_size = true;
+        }
+        if let Some(size) = streams.final_size(id) {
+            self.final_size = FinalSize::new(Some(size));
+            return Poll::Ready(Some(size));
+        }
+        self.has_waited = true;
+        let wakers = &mut locked.entry(handle).wakers;
+        wakers.wait_to_read(id, waker.take());
+        Poll::Pending
+    }
+
     fn hold_credit(&self, len: u64) {
         let (handle, stream) = (self.connection.handle, self.stream);
         let mut locked = self.connection.lock();
@@ -541,11 +610,15 @@ impl Drop for RecvStream {
             return;
         }
         let (stream, is_open) = (self.stream, self.end.is_none());
+        let awaits_size = self.awaits_size;
         self.connection.on_drop(move |locked, handle| {
             if locked.is_rejected(handle, stream) {
                 return;
             }
             locked.entry(handle).wakers.forget_reader(stream.id);
+            if awaits_size && let Some(streams) = locked.streams(handle) {
+                streams.forget_final_size(stream.id);
+            }
             let streams = locked.streams(handle).filter(|_| is_open);
             if streams.is_some_and(|streams| streams.stop(stream.id, 0).is_ok()) {
                 locked.used(handle, 0);

@@ -4,11 +4,12 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use courser_base::Rate;
 use courser_base::foreign::TaskWaker;
-use courser_transport::{self as transport, ClosedStream, ConnectionHandle, ResetAtError};
+use courser_transport::{self as transport, ClosedStream, ConnectionHandle, Level, ResetAtError};
 use courser_wire::{StreamId, VarInt};
 use tokio::io::AsyncWrite;
 
@@ -328,7 +329,7 @@ impl SendStream {
     }
 
     /// Sets the priority, 0 by default. Data of a higher priority is sent first; streams of the same priority
-    /// take turns.
+    /// take turns, unless they have different [orders](SendStream::set_order) or [groups](SendStream::set_group).
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -458,6 +459,41 @@ impl SendStreamHooks for SendStream {
         let mut closed = Self::new(self.connection.clone(), self.half.stream);
         closed.half.is_over = true;
         std::mem::replace(self, closed)
+    }
+
+    fn set_level(&self, level: Level) {
+        let (handle, stream) = (self.connection.handle, self.half.stream);
+        let mut locked = self.connection.lock();
+        if let Ok(streams) = locked.open_streams(handle, stream) {
+            let _ = streams.set_level(stream.id, level);
+        }
+    }
+
+    fn set_deadline_at(
+        &mut self,
+        after: Option<Duration>,
+        code: VarInt,
+        reliable_size: u64,
+    ) -> Result<(), ClosedStream> {
+        let (handle, stream) = (self.connection.handle, self.half.stream);
+        let at = after.map(|after| self.connection.shard.now() + after);
+        let mut locked = self.connection.lock();
+        let streams = locked.open_streams(handle, stream)?;
+        streams.set_deadline(stream.id, at, code.into_inner(), reliable_size)?;
+        if at.is_some() {
+            self.half.has_waited = true;
+            locked.entry(handle).wakers.await_deadline(stream.id);
+        }
+        locked.used(handle, 0);
+        Ok(())
+    }
+
+    fn set_session(&self, request: StreamId) {
+        let (handle, stream) = (self.connection.handle, self.half.stream);
+        let mut locked = self.connection.lock();
+        if let Ok(streams) = locked.open_streams(handle, stream) {
+            let _ = streams.set_session(stream.id, request);
+        }
     }
 
     fn acknowledged_to(

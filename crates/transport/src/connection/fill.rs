@@ -184,8 +184,10 @@ impl Parts {
         let capacity = frame_capacity(recovery.mtu(), self.ids.destination().len());
         let largest = capacity.saturating_sub(1);
         let is_contested = self.streams.has_stream_data();
+        let streams = &mut self.streams;
+        let charge = |session, len| streams.charge_session(session, len);
         self.datagrams
-            .write_frames(now, largest, is_contested, packet);
+            .write_frames(now, largest, is_contested, packet, charge);
     }
 
     /// Returns true if frames wait that are neither ACK, datagrams, stream data nor flow control. Flow-control

@@ -324,6 +324,11 @@ impl Connection {
         }
     }
 
+    /// Returns the state of the path in use, the last part of [`Connection::stats`].
+    pub fn path_stats(&self) -> PathStats {
+        self.packets.recovery.path().stats()
+    }
+
     /// Sends a PING when the connection was idle for a third of the idle timeout and a
     /// bidirectional stream that we opened is still open. Off by default.
     pub fn keep_alive_while_busy(&mut self, is_on: bool) {

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use courser_base::Time;
 use courser_base::foreign::ForeignBytes;
+use courser_wire::StreamId;
 
 use super::event::DatagramId;
 use super::prefix::DatagramPrefix;
@@ -16,6 +17,8 @@ pub(super) struct Outgoing {
     pub(super) data: ForeignBytes,
     pub(super) expires_at: Option<Time>,
     pub(super) id: Option<DatagramId>,
+    /// The session to which it belongs, if any.
+    pub(super) session: Option<StreamId>,
 }
 
 impl Outgoing {
@@ -27,11 +30,20 @@ impl Outgoing {
 /// An item with a size.
 pub(super) trait Sizeable {
     fn size(&self) -> usize;
+
+    /// Returns the session of the item, whose items share the queue with those of others.
+    fn session(&self) -> Option<StreamId> {
+        None
+    }
 }
 
 impl Sizeable for Outgoing {
     fn size(&self) -> usize {
         self.prefix.as_bytes().len() + self.data.len()
+    }
+
+    fn session(&self) -> Option<StreamId> {
+        self.session
     }
 }
 
@@ -46,6 +58,8 @@ impl Sizeable for Bytes {
 pub(super) struct Queue<T> {
     items: VecDeque<T>,
     bytes: usize,
+    /// The number of items whose session is another one than that of the item before.
+    changes: usize,
     max_items: usize,
     max_bytes: usize,
 }
@@ -60,6 +74,7 @@ impl<T: Sizeable> Queue<T> {
         Self {
             items: VecDeque::new(),
             bytes: 0,
+            changes: 0,
             max_items,
             max_bytes,
         }
@@ -96,6 +111,8 @@ impl<T: Sizeable> Queue<T> {
     pub(super) fn push(&mut self, item: T) {
         debug_assert!(self.has_room(item.size()), "room was made");
         self.bytes += item.size();
+        let last = self.items.back();
+        self.changes += usize::from(last.is_some_and(|last| last.session() != item.session()));
         self.items.push_back(item);
     }
 
@@ -106,11 +123,41 @@ impl<T: Sizeable> Queue<T> {
     pub(super) fn pop(&mut self) -> Option<T> {
         let item = self.items.pop_front()?;
         self.bytes -= item.size();
+        let next = self.items.front();
+        self.changes -= usize::from(next.is_some_and(|next| next.session() != item.session()));
         Some(item)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
         self.items.iter()
+    }
+
+    /// Removes and returns the oldest item of the session with the most bytes, so that one that sends too much loses its
+    /// own items and not those of others.
+    pub(super) fn pop_of_largest(&mut self) -> Option<T> {
+        if self.changes == 0 {
+            return self.pop();
+        }
+        let mut sums: Vec<(Option<StreamId>, usize)> = Vec::new();
+        for item in &self.items {
+            match sums.iter_mut().find(|(name, _)| *name == item.session()) {
+                Some((_, bytes)) => *bytes += item.size(),
+                None => sums.push((item.session(), item.size())),
+            }
+        }
+        // Of equal ones that of the oldest item.
+        let most = sums.iter().map(|(_, bytes)| *bytes).max()?;
+        let (largest, _) = *sums.iter().find(|(_, bytes)| *bytes == most)?;
+        let at = self
+            .items
+            .iter()
+            .position(|item| item.session() == largest)?;
+        let item = self.items.remove(at)?;
+        self.bytes -= item.size();
+        let pairs = self.items.iter().zip(self.items.iter().skip(1));
+        let changes = pairs.filter(|(one, next)| one.session() != next.session());
+        self.changes = changes.count();
+        Some(item)
     }
 
     /// Removes and returns the chosen items, the oldest first.
@@ -135,6 +182,6 @@ impl<T: Sizeable> Queue<T> {
     /// Empties the queue and frees its memory.
     pub(super) fn clear(&mut self) {
         self.items = VecDeque::new();
-        self.bytes = 0;
+        (self.bytes, self.changes) = (0, 0);
     }
 }

@@ -37,7 +37,7 @@ fn packet(datagrams: &mut Datagrams, now: Time, capacity: usize, contested: bool
     let mut lists = FrameLists::default();
     let mut buffer = vec![0xee; capacity];
     let mut packet = PacketBuilder::new(&mut buffer, &mut lists);
-    datagrams.write_frames(now, capacity - 1, contested, &mut packet);
+    datagrams.write_frames(now, capacity - 1, contested, &mut packet, |_, _| {});
     let len = packet.end();
     buffer.truncate(len);
     buffer
@@ -250,6 +250,7 @@ fn datagram_that_no_longer_fits_any_packet_is_dropped() {
 fn expired_datagrams_are_reported_and_not_sent() {
     let mut datagrams = datagrams();
     let options = |millis| SendOptions {
+        session: None,
         expires_at: Some(at(millis)),
         is_tracked: true,
     };
@@ -275,6 +276,7 @@ fn expired_datagrams_are_dropped_before_the_oldest() {
     let mut datagrams = datagrams();
     send(&mut datagrams, bytes(0, 1));
     let options = SendOptions {
+        session: None,
         expires_at: Some(at(5)),
         is_tracked: false,
     };
@@ -430,6 +432,7 @@ proptest! {
                     let mut data = taken.to_be_bytes().to_vec();
                     data.resize(8 + len, 0);
                     let options = SendOptions {
+        session: None,
                         expires_at: lifetime.map(|millis| at(now + millis)),
                         is_tracked: taken.is_multiple_of(3),
                     };
@@ -457,4 +460,41 @@ proptest! {
             prop_assert_eq!(over + waiting as u64, taken);
         }
     }
+}
+
+#[test]
+fn session_that_sends_too_much_loses_its_own_datagrams() {
+    let mut datagrams = datagrams();
+    let of = |index| SendOptions {
+        session: Some(StreamId::new(
+            courser_base::Side::Client,
+            courser_wire::Direction::Bidirectional,
+            index,
+        )),
+        ..SendOptions::default()
+    };
+    let mut send = |index, number| {
+        let data = bytes(number, 100);
+        datagrams
+            .send(at(0), data, Some(65_000), of(index))
+            .unwrap();
+    };
+    send(1, 200);
+    for number in 0..100 {
+        send(0, number);
+    }
+    send(1, 201);
+    let mut left = Vec::new();
+    while datagrams.has_frames_to_send() {
+        let packet = packet(&mut datagrams, at(0), 1200, false);
+        left.extend(payloads(&packet).iter().map(|payload| payload[0]));
+    }
+    assert_eq!(left.len(), 64);
+    assert_eq!((left[0], left[63]), (200, 201), "of the other session");
+    assert_eq!(
+        left[1..63],
+        (38..100).collect::<Vec<u8>>(),
+        "the oldest went"
+    );
+    assert_eq!(datagrams.stats().unsent_dropped, 38);
 }

@@ -9,15 +9,23 @@ use courser_wire::StreamId;
 #[derive(Debug, Default)]
 pub(super) struct Deadlines {
     by_time: BTreeSet<(Time, StreamId)>,
-    by_stream: BTreeMap<StreamId, (Time, u64)>,
+    by_stream: BTreeMap<StreamId, (Time, Expiry)>,
+}
+
+/// The reset of a stream whose deadline passes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Expiry {
+    pub(super) code: u64,
+    /// Bytes that are still delivered if the peer accepts RESET_STREAM_AT.
+    pub(super) reliable_size: u64,
 }
 
 impl Deadlines {
-    /// Sets the deadline of a stream and the error code of its reset, in place of an earlier one.
-    pub(super) fn set(&mut self, id: StreamId, at: Time, code: u64) {
+    /// Sets the deadline of a stream and its reset, in place of an earlier one.
+    pub(super) fn set(&mut self, id: StreamId, at: Time, expiry: Expiry) {
         self.remove(id);
         self.by_time.insert((at, id));
-        self.by_stream.insert(id, (at, code));
+        self.by_stream.insert(id, (at, expiry));
     }
 
     /// Removes the deadline of a stream, if there is one.
@@ -32,11 +40,11 @@ impl Deadlines {
         self.by_time.first().map(|(at, _)| *at)
     }
 
-    /// Removes and returns a stream whose deadline has passed, with its error code.
-    pub(super) fn pop_due(&mut self, now: Time) -> Option<(StreamId, u64)> {
+    /// Removes and returns a stream whose deadline has passed, with its reset.
+    pub(super) fn pop_due(&mut self, now: Time) -> Option<(StreamId, Expiry)> {
         let (_, id) = *self.by_time.first().filter(|(at, _)| *at <= now)?;
-        let (_, code) = self.by_stream.get(&id).copied()?;
+        let (_, expiry) = self.by_stream.get(&id).copied()?;
         self.remove(id);
-        Some((id, code))
+        Some((id, expiry))
     }
 }

@@ -38,7 +38,7 @@ mod unread;
 mod watch;
 mod writing;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use courser_base::{Side, Time};
 use courser_wire::{Direction, StreamId, TransportParameters};
@@ -84,6 +84,10 @@ pub struct Streams {
     /// True if the connection is over and only received data is left.
     is_over: bool,
     counters: StreamCounters,
+    /// The final sizes of streams that the application awaits, `None` until they are known.
+    sizes: BTreeMap<StreamId, Option<u64>>,
+    /// The final size of the receiving part that was last read to its end.
+    last_size: Option<u64>,
     /// The stream that last received content, while it is incomplete.
     awaited: Option<StreamId>,
     /// The time of the last frame, packet or timeout, for calls of the application.
@@ -150,6 +154,8 @@ impl Streams {
             peer_accepts_reset_at: false,
             is_over: false,
             counters: StreamCounters::default(),
+            sizes: BTreeMap::new(),
+            last_size: None,
             awaited: None,
             now: Time::ZERO,
         }
@@ -335,6 +341,7 @@ impl Streams {
         self.flow.end();
         self.events = VecDeque::new();
         self.deadlines = None;
+        self.sizes = BTreeMap::new();
     }
 
     /// Creates the state of a stream, with the limits of the transport parameters.
@@ -393,7 +400,9 @@ impl Streams {
     fn retire(&mut self, key: u32) {
         let state = self.table.at(key);
         let (id, was_cancelled) = (state.id, state.was_cancelled());
+        let share = state.share;
         self.queues.remove(state);
+        self.end_session_of(id, &share);
         self.record_content(id, false);
         if let Some(deadlines) = &mut self.deadlines {
             deadlines.remove(id);

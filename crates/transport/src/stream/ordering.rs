@@ -17,15 +17,26 @@ impl Streams {
         self.set_share(id, |share| share.priority = priority)
     }
 
-    /// Sets the priority of a stream, and its class among the streams and sessions of the connection.
+    /// Sets the priority of a stream, and its class among the streams and sessions of the connection. If it has begun a
+    /// session, the class is that of the session.
     ///
     /// # Errors
     ///
     /// [`ClosedStream`] when the stream is gone.
     pub fn set_level(&mut self, id: StreamId, level: Level) -> Result<(), ClosedStream> {
+        let session = session_of(id);
+        let mut is_session = false;
         self.set_share(id, |share| {
-            (share.class, share.priority) = (level.class, level.priority);
-        })
+            share.class = level.class;
+            is_session = share.session == session;
+            if !is_session {
+                share.priority = level.priority;
+            }
+        })?;
+        if is_session {
+            self.queues.set_session_class(session, level.class);
+        }
+        Ok(())
     }
 
     /// Sets the order: of two streams of one priority and group with data to send, the one with the higher order is
@@ -48,20 +59,45 @@ impl Streams {
         self.set_share(id, |share| share.group = group)
     }
 
-    /// Sets the session. The sessions of one class share by bytes; all streams in session 0, which have no other,
-    /// count as one session of each of their classes.
+    /// Begins a session on the stream of its request. The session has the class of this stream, and follows it
+    /// ([`Streams::set_level`]) until the stream is over. In its session the stream is first.
     ///
     /// # Errors
     ///
     /// [`ClosedStream`] when the stream is gone.
-    pub fn set_session(&mut self, id: StreamId, session: u32) -> Result<(), ClosedStream> {
+    pub fn begin_session(&mut self, request: StreamId) -> Result<(), ClosedStream> {
+        let session = session_of(request);
+        let mut class = 0;
+        self.set_share(request, |share| {
+            class = share.class;
+            (share.session, share.priority) = (session, i32::MAX);
+        })?;
+        self.queues.set_session_class(session, class);
+        Ok(())
+    }
+
+    /// Puts a stream into the session of this request. The sessions of one class share by bytes; all streams without a
+    /// session count as one session of each of their classes.
+    ///
+    /// # Errors
+    ///
+    /// [`ClosedStream`] when the stream is gone.
+    pub fn set_session(&mut self, id: StreamId, request: StreamId) -> Result<(), ClosedStream> {
+        let session = session_of(request);
         self.set_share(id, |share| share.session = session)
     }
 
-    /// Sets the class of a session, 0 unless set: streams and sessions of a higher class are sent first. A class other
-    /// than 0 is remembered until it is set to 0.
-    pub fn set_session_class(&mut self, session: u32, class: i8) {
-        self.queues.set_session_class(session, class);
+    /// Counts bytes that were sent for a session outside of its streams, so that its streams send less.
+    pub(crate) fn charge_session(&mut self, request: StreamId, len: u64) {
+        self.queues.charge(session_of(request), len);
+    }
+
+    /// Ends the session of a stream that is over, if it has begun one. The streams of the session that are left have the
+    /// class 0.
+    pub(super) fn end_session_of(&mut self, id: StreamId, share: &Share) {
+        if share.session != 0 && share.session == session_of(id) {
+            self.queues.set_session_class(share.session, 0);
+        }
     }
 
     fn set_share(
@@ -100,4 +136,11 @@ impl Streams {
         let state = self.table.get(id).ok_or(ClosedStream)?;
         Ok(state.share.order)
     }
+}
+
+/// Returns the number of the session of a request. No session has 0. Sessions that are 2^32 requests apart have the same
+/// number, but do not exist at the same time.
+fn session_of(request: StreamId) -> u32 {
+    let number = request.index() % u64::from(u32::MAX) + 1;
+    u32::try_from(number).unwrap_or(u32::MAX)
 }

@@ -124,6 +124,9 @@ impl Streams {
             self.events
                 .push_back(StreamEvent::Readable { id: state.id });
         }
+        if !self.sizes.is_empty() {
+            self.report_final_size(key);
+        }
         self.flow.update_credit();
         self.retire_if_over(key);
     }

@@ -176,6 +176,9 @@ impl Streams {
             self.queues.request(key, state, ControlFrame::Credit);
         }
         self.flow.update_credit();
+        if state.is_read_to_end() {
+            self.last_size = state.receive.stats().final_size;
+        }
         self.retire_if_over(key);
     }
 

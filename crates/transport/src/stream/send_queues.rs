@@ -24,8 +24,8 @@ pub(super) struct SendQueues {
     pub(super) new: Schedule,
     /// Created for the first stream with a limit on its rate.
     rate_caps: Option<Box<RateCaps>>,
-    /// The classes of the sessions that have another one than 0. Created for the first such session.
-    sessions: Option<Box<BTreeMap<u32, i8>>>,
+    /// The classes of the sessions that have another one than 0.
+    sessions: BTreeMap<u32, i8>,
 }
 
 impl SendQueues {
@@ -49,9 +49,7 @@ impl SendQueues {
 
     /// Returns the class of a session.
     fn session_class(&self, session: u32) -> i8 {
-        let classes = self.sessions.as_ref();
-        let class = classes.and_then(|classes| classes.get(&session));
-        class.copied().unwrap_or_default()
+        self.sessions.get(&session).copied().unwrap_or_default()
     }
 
     /// Sets the class of a session, 0 unless set, and that of all its streams.
@@ -60,13 +58,17 @@ impl SendQueues {
         if class == before {
             return;
         }
-        let classes = self.sessions.get_or_insert_default();
         match class {
-            0 => classes.remove(&session),
-            _ => classes.insert(session, class),
+            0 => self.sessions.remove(&session),
+            _ => self.sessions.insert(session, class),
         };
         self.free.move_session(session, before, class);
         self.new.move_session(session, before, class);
+    }
+
+    /// Counts bytes that were sent for a session outside of its streams.
+    pub(super) fn charge(&mut self, session: u32, len: u64) {
+        self.new.charge(self.session_class(session), session, len);
     }
 
     /// Adds a stream to the queues that match the data it has to send. Returns true if that requests

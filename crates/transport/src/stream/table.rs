@@ -37,6 +37,12 @@ impl Entry {
         (!self.sends || self.send.is_over()) && (!self.receives || self.receive.is_over())
     }
 
+    /// Returns true if the receiving part has ended.
+    #[inline]
+    pub(super) fn is_read_to_end(&self) -> bool {
+        self.receives && self.receive.is_over()
+    }
+
     /// Returns true if the peer cancelled it, in either direction.
     pub(super) fn was_cancelled(&self) -> bool {
         (self.receives && self.receive.was_reset()) || (self.sends && self.send.stopped().is_some())

@@ -75,6 +75,47 @@ impl Streams {
         send.blocked_by(credit, unclaimed)
     }
 
+    /// Returns the final size of the stream whose end or reset the last read has returned.
+    pub fn last_final_size(&self) -> Option<u64> {
+        self.last_size
+    }
+
+    /// Awaits the final size of a stream, which the peer announces with its end or its reset, also after
+    /// [`Streams::stop`]. [`StreamEvent::Readable`] follows when it is known, and [`Streams::final_size`] returns it.
+    ///
+    /// # Errors
+    ///
+    /// [`ClosedStream`] when the stream is gone or the peer does not send on it.
+    pub fn await_final_size(&mut self, id: StreamId) -> Result<(), ClosedStream> {
+        let state = self.table.get(id).filter(|state| state.receives);
+        let size = state.ok_or(ClosedStream)?.receive.stats().final_size;
+        self.sizes.insert(id, size);
+        Ok(())
+    }
+
+    /// Returns the awaited final size of a stream, `None` until it is known.
+    pub fn final_size(&self, id: StreamId) -> Option<u64> {
+        self.sizes.get(&id).copied().flatten()
+    }
+
+    /// Ends the wait for the final size of a stream.
+    pub fn forget_final_size(&mut self, id: StreamId) {
+        self.sizes.remove(&id);
+    }
+
+    /// Reports the final size of a stream that is awaited.
+    pub(super) fn report_final_size(&mut self, key: u32) {
+        let state = self.table.at(key);
+        let Some(size) = state.receive.stats().final_size else {
+            return;
+        };
+        if let Some(awaited @ None) = self.sizes.get_mut(&state.id) {
+            *awaited = Some(size);
+            self.events
+                .push_back(StreamEvent::Readable { id: state.id });
+        }
+    }
+
     /// Reports that the bytes which the application waits for are acknowledged.
     #[inline]
     pub(super) fn report_acked(&mut self, key: u32) {

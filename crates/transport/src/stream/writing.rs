@@ -6,6 +6,7 @@ use courser_wire::{Direction, StreamId};
 
 use super::Streams;
 use super::control::ControlFrame;
+use super::deadlines::Expiry;
 use super::event::{ClosedStream, FinishError, ResetAtError, StreamEvent, WriteError};
 use super::send_budget::WriteLimits;
 
@@ -187,7 +188,8 @@ impl Streams {
     }
 
     /// Resets the stream with `code` at this time, unless the peer has acknowledged everything by
-    /// then: [`StreamEvent::Expired`] follows. Replaces an earlier deadline; `None` removes it.
+    /// then: [`StreamEvent::Expired`] follows. Replaces an earlier deadline; `None` removes it. The first
+    /// `reliable_size` bytes are still delivered if the peer accepts RESET_STREAM_AT.
     ///
     /// # Errors
     ///
@@ -197,13 +199,18 @@ impl Streams {
         id: StreamId,
         at: Option<Time>,
         code: u64,
+        reliable_size: u64,
     ) -> Result<(), ClosedStream> {
         let key = self.sender(id)?;
         if self.table.at(key).send.stats().is_none() {
             return Err(ClosedStream);
         }
+        let expiry = Expiry {
+            code,
+            reliable_size,
+        };
         match at {
-            Some(at) => self.deadlines.get_or_insert_default().set(id, at, code),
+            Some(at) => self.deadlines.get_or_insert_default().set(id, at, expiry),
             None => {
                 if let Some(deadlines) = &mut self.deadlines {
                     deadlines.remove(id);
@@ -217,13 +224,24 @@ impl Streams {
     #[cold]
     pub(super) fn reset_late_streams(&mut self, now: Time) {
         while let Some(deadlines) = &mut self.deadlines
-            && let Some((id, code)) = deadlines.pop_due(now)
+            && let Some((id, expiry)) = deadlines.pop_due(now)
         {
             // All data may have been acknowledged while the stream stays open in the other direction.
-            let is_late = self.send_stats(id).is_ok() && self.reset(id, code).is_ok();
-            if is_late {
+            if self.send_stats(id).is_ok() && self.expire(id, expiry).is_ok() {
                 self.events.push_back(StreamEvent::Expired { id });
             }
+        }
+    }
+
+    fn expire(&mut self, id: StreamId, expiry: Expiry) -> Result<(), ClosedStream> {
+        let Expiry {
+            code,
+            reliable_size,
+        } = expiry;
+        match self.reset_at(id, code, reliable_size) {
+            Ok(()) => Ok(()),
+            Err(ResetAtError::Unsupported) => self.reset(id, code),
+            Err(ResetAtError::ClosedStream) => Err(ClosedStream),
         }
     }
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use courser_base::Time;
 use courser_base::foreign::ForeignWaker;
 use courser_telemetry::Tap;
-use courser_transport::{ConnectionError, DatagramPrefix, Undelivered};
+use courser_transport::{ConnectionError, DatagramPrefix, Level, Undelivered};
 use courser_wire::{Direction, StreamId, VarInt};
 
 use super::locked_streams::LockedStreams;
@@ -23,14 +23,14 @@ use crate::shard::wakers::Topic;
 /// Operations on a [`Connection`].
 #[doc(hidden)]
 pub trait ConnectionHooks {
-    /// Accepts a bidirectional stream, and sets its priority by its index. Calls `before_wait`, which may
+    /// Accepts a bidirectional stream, and sets its level by its index. Calls `before_wait`, which may
     /// still write, before it waits.
     ///
     /// # Errors
     /// Returns an error when the connection is over.
     fn accept_bi_at(
         &self,
-        priority: fn(u64) -> i32,
+        level: fn(u64) -> Level,
         before_wait: impl FnOnce() + Send,
     ) -> impl Future<Output = Result<(SendStream, RecvStream), ConnectionError>> + Send;
 
@@ -50,7 +50,8 @@ pub trait ConnectionHooks {
     /// Returns the number of bidirectional streams that the peer may have opened so far.
     fn granted_requests(&self) -> u64;
 
-    /// Sends a datagram that begins with the variable-length integer `prefix`. The payload is not copied before it
+    /// Sends a datagram of the request with the index `prefix`, which is the variable-length integer at its beginning
+    /// (RFC 9297 §2.1). The payload is not copied before it
     /// is written into a packet.
     ///
     /// # Errors
@@ -62,7 +63,7 @@ pub trait ConnectionHooks {
         options: DatagramOptions,
     ) -> Result<(), SendDatagramError>;
 
-    /// Sends datagrams that begin with the variable-length integer `prefix`, and removes them from `payloads`, in
+    /// Sends datagrams of the request with the index `prefix`, and removes them from `payloads`, in
     /// one turn. The payloads are not copied before they are written into packets.
     ///
     /// # Errors
@@ -99,8 +100,26 @@ pub trait ConnectionHooks {
     /// Returns the amount of written data that the peer has not acknowledged yet.
     fn undelivered(&self) -> Undelivered;
 
-    /// Sets the priority of a stream whose handle is elsewhere.
-    fn set_stream_priority(&self, id: StreamId, priority: i32);
+    /// Sets the level of a stream whose handle is elsewhere.
+    fn set_stream_level(&self, id: StreamId, level: Level);
+
+    /// Begins a session on the stream of its request: it has the class of the stream, also when that changes, and
+    /// shares with the other sessions and the requests of the class.
+    fn begin_session(&self, request: StreamId);
+
+    /// Opens a stream in a session, and writes the beginning of its content. Waits while the peer allows no stream.
+    ///
+    /// # Errors
+    /// Returns an error when the connection is over.
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready opens no stream.
+    fn open_in_session(
+        &self,
+        direction: Direction,
+        request: StreamId,
+        header: &[u8],
+    ) -> impl Future<Output = Result<OpenedInSession, ConnectionError>> + Send;
 
     /// Resets and stops a stream whose handles are elsewhere, and wakes the tasks that wait there.
     fn abort_stream(&self, id: StreamId, code: VarInt);
@@ -113,7 +132,7 @@ pub trait ConnectionHooks {
 impl ConnectionHooks for Connection {
     async fn accept_bi_at(
         &self,
-        priority: fn(u64) -> i32,
+        level: fn(u64) -> Level,
         before_wait: impl FnOnce() + Send,
     ) -> Result<(SendStream, RecvStream), ConnectionError> {
         let handle = self.0.handle;
@@ -121,7 +140,7 @@ impl ConnectionHooks for Connection {
             let streams = locked.streams(handle)?;
             let id = streams.accept(Direction::Bidirectional)?;
             // It is open: it was just accepted.
-            let _ = streams.set_priority(id, priority(id.index()));
+            let _ = streams.set_level(id, level(id.index()));
             Some(Stream::new(streams, id))
         };
         let accepted = accept(&mut self.0.lock());
@@ -190,8 +209,8 @@ impl ConnectionHooks for Connection {
         payload: Bytes,
         options: DatagramOptions,
     ) -> Result<(), SendDatagramError> {
+        let options = options.for_session(prefix, self.0.shard.now());
         let prefix = DatagramPrefix::varint(prefix);
-        let options = options.for_transport(self.0.shard.now(), false);
         let sent = self
             .0
             .send_after(&mut self.0.lock(), prefix, payload, options);
@@ -204,8 +223,8 @@ impl ConnectionHooks for Connection {
         payloads: &mut VecDeque<Bytes>,
         options: DatagramOptions,
     ) -> Result<(), SendDatagramError> {
+        let options = options.for_session(prefix, self.0.shard.now());
         let prefix = DatagramPrefix::varint(prefix);
-        let options = options.for_transport(self.0.shard.now(), false);
         let mut locked = self.0.lock();
         while let Some(payload) = payloads.front() {
             // A clone shares the bytes, so that they remain if they are too large.
@@ -270,12 +289,53 @@ impl ConnectionHooks for Connection {
         )
     }
 
-    fn set_stream_priority(&self, id: StreamId, priority: i32) {
+    fn set_stream_level(&self, id: StreamId, level: Level) {
         let mut locked = self.0.lock();
         if let Ok(connection) = locked.open_connection(self.0.handle) {
             // A stream that is over has none.
-            let _ = connection.streams().set_priority(id, priority);
+            let _ = connection.streams().set_level(id, level);
         }
+    }
+
+    fn begin_session(&self, request: StreamId) {
+        let mut locked = self.0.lock();
+        if let Ok(connection) = locked.open_connection(self.0.handle) {
+            // The session of a request that is over ends at once.
+            let _ = connection.streams().begin_session(request);
+        }
+    }
+
+    async fn open_in_session(
+        &self,
+        direction: Direction,
+        request: StreamId,
+        header: &[u8],
+    ) -> Result<OpenedInSession, ConnectionError> {
+        let handle = self.0.handle;
+        let open = move |locked: &mut Locked<'_>| {
+            let streams = match locked.open_connection(handle) {
+                Ok(connection) => connection.streams(),
+                Err(error) => return Poll::Ready(Err(error)),
+            };
+            let Some(id) = streams.open(direction) else {
+                // Sends STREAMS_BLOCKED (RFC 9000 §4.6).
+                locked.used(handle, 0);
+                return Poll::Pending;
+            };
+            // It is open: it was just opened. The only possible error of the write is that there is no room.
+            let _ = streams.set_session(id, request);
+            let written = streams.write(id, header).unwrap_or(0);
+            let stream = Stream::new(streams, id);
+            locked.used(handle, written);
+            Poll::Ready(Ok((stream, written)))
+        };
+        let (stream, written) = self.0.wait(Topic::Open(direction), open).await?;
+        let receive = || RecvStream::new(self.0.clone(), stream);
+        Ok(OpenedInSession {
+            send: SendStream::new(self.0.clone(), stream),
+            receive: (direction == Direction::Bidirectional).then(receive),
+            written,
+        })
     }
 
     fn abort_stream(&self, id: StreamId, code: VarInt) {
@@ -299,6 +359,17 @@ impl ConnectionHooks for Connection {
         let mut locked = self.0.lock();
         Some(run(locked.connection(self.0.handle)?.tap(), now))
     }
+}
+
+/// A stream of a session that was just opened.
+#[derive(Debug)]
+pub struct OpenedInSession {
+    /// The sending half.
+    pub send: SendStream,
+    /// The receiving half of a bidirectional stream.
+    pub receive: Option<RecvStream>,
+    /// Bytes of the header that were written. Others have to be written before anything else.
+    pub written: usize,
 }
 
 /// A stream on which a message was written, or the beginning of it.

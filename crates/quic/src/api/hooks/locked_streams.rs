@@ -1,6 +1,6 @@
 //! Streams under a lock that the caller holds.
 
-use courser_transport::ConnectionHandle;
+use courser_transport::{ConnectionHandle, Level};
 use courser_wire::StreamId;
 
 use crate::shard::lock::Locked;
@@ -23,10 +23,10 @@ impl<'l, 's> LockedStreams<'l, 's> {
         self.locked
     }
 
-    /// Sets the priority of a stream. Does nothing if the stream is over.
-    pub fn set_priority(&mut self, id: StreamId, priority: i32) {
+    /// Sets the level of a stream. Does nothing if the stream is over.
+    pub fn set_level(&mut self, id: StreamId, level: Level) {
         if let Some(streams) = self.locked.streams(self.handle) {
-            let _ = streams.set_priority(id, priority);
+            let _ = streams.set_level(id, level);
         }
     }
 }

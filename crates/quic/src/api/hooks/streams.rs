@@ -1,8 +1,11 @@
 //! Operations on the halves of streams, which implement them.
 
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
+use courser_transport::{ClosedStream, Level};
+use courser_wire::{StreamId, VarInt};
 
 use super::locked_streams::LockedStreams;
 use crate::api::write::{Write, Written};
@@ -34,6 +37,24 @@ pub trait SendStreamHooks {
     /// # Errors
     /// Returns the errors of `SendStream::write`.
     fn poll_credit(&mut self, cx: &mut Context<'_>, ahead: u64) -> Poll<Result<u64, WriteError>>;
+
+    /// Sets the level among the streams of the connection. Does nothing if the stream is over.
+    fn set_level(&self, level: Level);
+
+    /// Sets a deadline like `SendStream::set_deadline`, at which the first `reliable_size` bytes are still delivered if
+    /// the peer accepts RESET_STREAM_AT.
+    ///
+    /// # Errors
+    /// The error of `SendStream::set_deadline`.
+    fn set_deadline_at(
+        &mut self,
+        after: Option<Duration>,
+        code: VarInt,
+        reliable_size: u64,
+    ) -> Result<(), ClosedStream>;
+
+    /// Puts the stream into the session of this request. Does nothing if the stream is over.
+    fn set_session(&self, request: StreamId);
 
     /// Waits until the peer has acknowledged the first `len` bytes, or all if fewer were written.
     ///
@@ -73,6 +94,10 @@ pub trait RecvStreamHooks {
     /// Waits for a reset without reading. Bytes that arrive wake the task too, and after the end of the
     /// stream it is not woken.
     fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<ReadError>;
+
+    /// Waits for the final size of the stream, also after it was stopped. Returns `None` if it will not be known,
+    /// because the connection or the stream is over.
+    fn poll_final_size(&mut self, cx: &mut Context<'_>) -> Poll<Option<u64>>;
 
     /// Withholds the credit of bytes that were read, until [`release_credit`](Self::release_credit).
     fn hold_credit(&self, len: u64);

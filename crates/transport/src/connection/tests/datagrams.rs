@@ -55,6 +55,7 @@ fn fates(end: &End) -> Vec<DatagramFate> {
 }
 
 const TRACKED: SendOptions = SendOptions {
+    session: None,
     expires_at: None,
     is_tracked: true,
 };
@@ -298,6 +299,7 @@ fn expired_datagrams_are_reported_on_time_while_the_window_is_closed() {
     }
     pair.run_for(Duration::from_millis(5));
     let options = SendOptions {
+        session: None,
         expires_at: Some(pair.now + Duration::from_millis(10)),
         is_tracked: true,
     };

@@ -51,7 +51,7 @@ fn rejected_early_data_leaves_no_stream_and_no_credit() {
     let id = streams.open(BIDI).unwrap();
     assert_eq!(streams.write(id, &[1; 50]), Ok(50));
     assert!(streams.has_frames_to_send() && streams.memory() > 0);
-    streams.set_deadline(id, Some(Time::ZERO), 1).unwrap();
+    streams.set_deadline(id, Some(Time::ZERO), 1, 0).unwrap();
     let rate = Rate::from_bytes_per_second(1);
     streams.set_max_send_rate(id, Some(rate)).unwrap();
     streams.on_early_data_rejected();

@@ -11,7 +11,7 @@ fn client_with_deadline() -> (End, StreamId) {
     let mut client = End::client();
     let id = client.streams.open(BIDI).expect("allowed");
     assert_eq!(client.streams.write(id, b"soon"), Ok(4));
-    assert_eq!(client.streams.set_deadline(id, Some(at(100)), 9), Ok(()));
+    assert_eq!(client.streams.set_deadline(id, Some(at(100)), 9, 0), Ok(()));
     assert_eq!(client.streams.next_timeout(), Some(at(100)));
     (client, id)
 }
@@ -30,7 +30,7 @@ fn late_stream_is_reset_and_reported() {
     );
     assert_eq!(kinds(&client.send_all()), ["RESET_STREAM 0 9 0"]);
     assert_eq!(
-        client.streams.set_deadline(id, Some(at(200)), 9),
+        client.streams.set_deadline(id, Some(at(200)), 9, 0),
         Err(ClosedStream)
     );
 }
@@ -50,11 +50,11 @@ fn stream_that_is_delivered_in_time_is_left_alone() {
 #[test]
 fn deadline_is_moved_and_removed() {
     let (mut client, id) = client_with_deadline();
-    assert_eq!(client.streams.set_deadline(id, Some(at(300)), 8), Ok(()));
+    assert_eq!(client.streams.set_deadline(id, Some(at(300)), 8, 0), Ok(()));
     assert_eq!(client.streams.next_timeout(), Some(at(300)));
     client.streams.on_timeout(at(200));
     assert_eq!(client.events(), []);
-    assert_eq!(client.streams.set_deadline(id, None, 0), Ok(()));
+    assert_eq!(client.streams.set_deadline(id, None, 0, 0), Ok(()));
     assert_eq!(client.streams.next_timeout(), None);
     client.streams.on_timeout(at(400));
     assert_eq!(client.events(), []);

@@ -409,3 +409,82 @@ fn streams_share_what_is_held_beyond_the_credit() {
     .collect();
     assert_eq!(written, [[16_384; 8].as_slice(), &[512; 2]].concat());
 }
+
+/// Returns the bytes that each of the streams has sent in `packets` packets.
+fn bytes_of(client: &mut End, ids: &[StreamId], packets: usize) -> Vec<usize> {
+    let mut sent = vec![0; ids.len()];
+    for _ in 0..packets {
+        let packet = client.send().expect("there is data");
+        for frame in packet.frames() {
+            let Frame::Stream(frame) = frame else {
+                panic!("only STREAM frames")
+            };
+            let at = ids.iter().position(|id| *id == frame.id).unwrap();
+            sent[at] += frame.data.len();
+        }
+        client.on_acked(&packet);
+        for id in ids {
+            let stats = client.streams.send_stats(*id).unwrap();
+            if stats.written - stats.sent < 20_000 {
+                client.streams.write(*id, &[0; 20_000]).unwrap();
+            }
+        }
+    }
+    sent
+}
+
+#[test]
+fn session_follows_the_class_of_its_request() {
+    let mut client = wide_client();
+    client.streams.on_congestion_window(128 << 10);
+    let requests = [0; 2].map(|_| client.streams.open(BIDI).unwrap());
+    let ids = requests.map(|request| {
+        let id = client.streams.open(UNI).unwrap();
+        client.streams.begin_session(request).unwrap();
+        client.streams.set_session(id, request).unwrap();
+        client.streams.write(id, &[0; 50_000]).unwrap();
+        id
+    });
+    let sent = bytes_of(&mut client, &ids, 1000);
+    assert!(sent[0].abs_diff(sent[1]) <= 40_000, "they share: {sent:?}");
+    let level = |class| Level { class, priority: 5 };
+    client.streams.set_level(requests[1], level(1)).unwrap();
+    assert_eq!(bytes_of(&mut client, &ids, 100)[0], 0, "the urgent one");
+    client.streams.set_level(requests[0], level(2)).unwrap();
+    assert_eq!(bytes_of(&mut client, &ids, 100)[1], 0, "and the other");
+    // The end of a request ends its class.
+    client.streams.reset(requests[0], 0).unwrap();
+    client.streams.stop(requests[0], 0).unwrap();
+    for packet in client.send_all() {
+        client.on_acked(&packet);
+    }
+    for id in ids {
+        client.streams.write(id, &[0; 50_000]).unwrap();
+    }
+    assert_eq!(client.streams.priority(requests[1]), Ok(i32::MAX));
+}
+
+#[test]
+fn order_and_group_can_change_while_data_waits() {
+    let mut client = wide_client();
+    client.streams.on_congestion_window(128 << 10);
+    let ids = [0; 3].map(|_| {
+        let id = client.streams.open(UNI).unwrap();
+        client.streams.write(id, &[0; 50_000]).unwrap();
+        id
+    });
+    for (at, order) in [(0, i64::MIN), (1, 5), (2, i64::MAX)] {
+        client.streams.set_order(ids[at], order).unwrap();
+        assert_eq!(client.streams.order(ids[at]), Ok(order));
+    }
+    assert_eq!(bytes_of(&mut client, &ids, 100)[..2], [0, 0]);
+    client.streams.set_order(ids[0], i64::MAX).unwrap();
+    client.streams.set_order(ids[2], 0).unwrap();
+    assert_eq!(bytes_of(&mut client, &ids, 100)[1..], [0, 0]);
+    client.streams.set_group(ids[2], 7).unwrap();
+    let sent = bytes_of(&mut client, &ids, 100);
+    assert!(
+        sent[0].abs_diff(sent[2]) <= 40_000 && sent[1] == 0,
+        "{sent:?}"
+    );
+}

@@ -9,10 +9,13 @@ struct Stream {
     stream: u32,
 }
 
+/// Class and session, and priority and group if it is a group.
+type Name = (i8, u32, Option<(i32, u32)>);
+
 /// A session among those of its class, or a group among those of its session and priority.
 #[derive(Clone, Copy)]
 struct Member {
-    name: (i8, u32, Option<(i32, u32)>),
+    name: Name,
     spent: u64,
 }
 
@@ -206,7 +209,7 @@ impl Model {
         }
     }
 
-    fn charge_member(&mut self, name: (i8, u32, Option<(i32, u32)>), len: u64) {
+    fn charge_member(&mut self, name: Name, len: u64) {
         if let Some(member) = self.members.iter_mut().find(|member| member.name == name) {
             member.spent = (member.spent + len).min(16 * QUANTUM);
         }
@@ -281,7 +284,7 @@ fn line_of(class: i8, share: &Share) -> (i8, u32, i32, u32) {
     (class, share.session, share.priority, share.group)
 }
 
-fn names(class: i8, share: &Share) -> [(i8, u32, Option<(i32, u32)>); 2] {
+fn names(class: i8, share: &Share) -> [Name; 2] {
     let session = share.session;
     let group = Some((share.priority, share.group));
     [(class, session, group), (class, session, None)]
