@@ -47,7 +47,12 @@ mod client;
 mod clients;
 mod connect;
 mod enable;
+mod front;
+mod ip;
+mod link;
+mod offer;
 mod open_error;
+mod protocol;
 mod proxy;
 mod relay;
 mod resolve;
@@ -59,16 +64,18 @@ mod transport;
 mod tunnel;
 
 pub use courser_masque::datagram::Malformed;
+pub use courser_masque::ip::{AddressRange, Destination, InvalidRange, InvalidScope, Scope};
 pub use courser_masque::request::{Refusal, Refused};
 pub use courser_masque::{
     Carrier, Host, InvalidPrefix, InvalidTarget, InvalidTemplate, Limits, Mismatch, Policy, Prefix,
     Prohibited, ProxyError, ReportedError, Target, Template, WellKnown,
 };
 
-pub use self::builder::UdpClientBuilder;
+pub use self::builder::{ClientBuilder, IpClientBuilder, UdpClientBuilder};
 pub use self::client::UdpClient;
 pub use self::clients::{Client, Denied};
 pub use self::enable::enable;
+pub use self::ip::{Device, IpClient, IpProxy, IpRequest, IpTunnel, IpTunnelStats, Watch};
 pub use self::open_error::OpenError;
 pub use self::proxy::UdpProxy;
 pub use self::resolve::Resolving;
