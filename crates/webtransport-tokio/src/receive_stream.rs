@@ -3,16 +3,18 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use courser_quic as quic;
 use courser_quic::StreamId;
+use courser_quic::hooks::RecvStreamHooks as _;
 use courser_webtransport::{ApplicationCode, StreamHeader, StreamReset, code};
 use courser_wire::Direction;
 use tokio::io::{AsyncRead, ReadBuf};
 
-use crate::error::{ReadError, ReadToEndError, var_int};
+use crate::error::{ReadError, ReadToEndError, application, var_int};
 use crate::shared::Handle;
 
 /// The receiving half of a stream in a session. Dropping it stops the stream.
@@ -28,6 +30,8 @@ pub struct RecvStream {
     /// Bytes of the body that were read.
     read: u64,
     has_ended: bool,
+    /// True if the bytes of a reset are counted.
+    is_reset: bool,
 }
 
 impl RecvStream {
@@ -44,6 +48,7 @@ impl RecvStream {
             direction,
             read: 0,
             has_ended: false,
+            is_reset: false,
         }
     }
 
@@ -102,6 +107,21 @@ impl RecvStream {
         stopped.map_err(|_| ReadError::ClosedStream)
     }
 
+    /// Waits until the peer resets the stream, without reading it, and returns its code like [`ReadError::Reset`]. Waits
+    /// for ever if the stream ends in another way.
+    ///
+    /// # Cancel safety
+    /// Safe: dropping the future loses nothing.
+    pub async fn was_reset(&mut self) -> Option<ApplicationCode> {
+        match std::future::poll_fn(|cx| self.stream.poll_reset(cx)).await {
+            quic::ReadError::Reset(code) => {
+                self.on_reset();
+                application(code)
+            }
+            _ => std::future::pending().await,
+        }
+    }
+
     /// Returns the stream ID.
     pub fn id(&self) -> StreamId {
         self.stream.id()
@@ -131,6 +151,8 @@ impl RecvStream {
         match chunk {
             Ok(Some(chunk)) => {
                 self.read += chunk.len() as u64;
+                let counter = &session.counters.bytes_received;
+                counter.fetch_add(chunk.len() as u64, Relaxed);
                 session.on_read(chunk.len());
                 Poll::Ready(Ok(Some(chunk)))
             }
@@ -149,9 +171,9 @@ impl RecvStream {
     }
 
     /// Counts the bytes of a stream that the peer has reset, if the transport still knows their number.
-    fn on_reset(&self) {
+    fn on_reset(&mut self) {
         let session = &self.session.0;
-        if !session.has_flow_control {
+        if !session.has_flow_control || std::mem::replace(&mut self.is_reset, true) {
             return;
         }
         let Some(final_size) = self.stream.stats().ok().and_then(|stats| stats.final_size) else {

@@ -3,10 +3,12 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, Waker, ready};
 
+use bytes::{Buf as _, Bytes};
 use courser_quic as quic;
-use courser_quic::hooks::SendStreamHooks as _;
+use courser_quic::hooks::{SendStreamHooks as _, Write};
 use courser_quic::{ResetAtError, StreamId, VarInt, runtime};
 use courser_webtransport::{ApplicationCode, StreamHeader, code};
 use tokio::io::AsyncWrite;
@@ -56,6 +58,20 @@ impl SendStream {
         while !bytes.is_empty() {
             let written = self.write(bytes).await?;
             bytes = bytes.get(written..).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    /// Writes all of a chunk without copying it. The session of a gateway passes on what it has read this way.
+    ///
+    /// # Errors
+    /// The errors of [`write`](Self::write).
+    ///
+    /// # Cancel safety
+    /// Safe if the chunk is kept: after the future is dropped, `chunk` has the bytes that were not written.
+    pub async fn write_chunk(&mut self, chunk: &mut Bytes) -> Result<(), WriteError> {
+        while !chunk.is_empty() {
+            std::future::poll_fn(|cx| self.poll_send_chunk(cx, chunk)).await?;
         }
         Ok(())
     }
@@ -163,23 +179,56 @@ impl SendStream {
     }
 
     fn poll_send(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize, WriteError>> {
+        self.poll_with_credit(cx, bytes.len(), |stream, cx, granted| {
+            stream.poll_write(cx, &bytes[..granted])
+        })
+    }
+
+    fn poll_send_chunk(
+        &mut self,
+        cx: &mut Context<'_>,
+        chunk: &mut Bytes,
+    ) -> Poll<Result<usize, WriteError>> {
+        self.poll_with_credit(cx, chunk.len(), |stream, cx, granted| {
+            let mut part = [chunk.slice(..granted)];
+            let written = stream.poll_send(cx, Write::chunks(&mut part));
+            written.map_ok(|written| {
+                chunk.advance(written.bytes);
+                written.bytes
+            })
+        })
+    }
+
+    /// Writes up to `len` bytes, as far as the session has credit, which is given back for those that were not written.
+    fn poll_with_credit(
+        &mut self,
+        cx: &mut Context<'_>,
+        len: usize,
+        write: impl FnOnce(
+            &mut quic::SendStream,
+            &mut Context<'_>,
+            usize,
+        ) -> Poll<Result<usize, quic::WriteError>>,
+    ) -> Poll<Result<usize, WriteError>> {
         if self.is_reset {
             return Poll::Ready(Err(self.closed_stream()));
         }
         let session = &self.session.0;
-        let granted = session.reserve(cx, self.stream.id(), bytes.len());
-        if granted == 0 && !bytes.is_empty() {
+        let granted = session.reserve(cx, self.stream.id(), len);
+        if granted == 0 && len > 0 {
             return match session.ended() {
                 Some(closed) => Poll::Ready(Err(WriteError::SessionEnded(closed))),
                 None => Poll::Pending,
             };
         }
-        let written = self.stream.poll_write(cx, &bytes[..granted]);
+        let written = write(&mut self.stream, cx, granted);
         let used = match &written {
             Poll::Ready(Ok(used)) => *used,
             _ => 0,
         };
         session.give_back(granted - used);
+        let counter = &session.counters.bytes_sent;
+        counter.fetch_add(used as u64, Relaxed);
         let written = ready!(written);
         Poll::Ready(written.map_err(|error| WriteError::of(&error, session.ended())))
     }
