@@ -156,7 +156,7 @@ pub use courser_recovery::{Algorithm, SavedPath};
 #[doc(inline)]
 pub use courser_telemetry as telemetry;
 pub use courser_tls::{
-    ClientAuthentication, Cryptography, EarlyDataOptions, Ech, EchRejection, KeyExchange,
+    CertificateHashVerifier, ClientAuthentication, Cryptography, EarlyDataOptions, Ech, EchRejection, KeyExchange,
     MemoryReplayFilter, QueuedKeyLog, RawKeyVerifier, ReplayFilter, UnknownAlgorithm,
     crypto_provider, rustls, ticketer,
 };

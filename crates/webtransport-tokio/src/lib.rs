@@ -65,7 +65,7 @@ mod upgrade;
 
 pub use courser_webtransport::{
     ApplicationCode, CloseReason, Closed, Config, Dialect, Dialects, InvalidRequest, Limits,
-    NotOffered, Origins, Protocols, SessionRequest, Unavailable,
+    NotOffered, Origins, Protocols, SessionRequest, Unavailable, is_session_request,
 };
 
 pub use self::connect::{ConnectError, connect, request_session};
