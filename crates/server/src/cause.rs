@@ -70,6 +70,7 @@ causes! {
     UnsupportedCoding "unsupported_coding" "The transfer coding of the request is not supported."
     UnsupportedExpectation "unsupported_expectation" "The expectation of the request is not supported."
     UnsupportedUpgrade "unsupported_upgrade" "The upstream server cannot switch to another protocol."
+    NoSessionUpstream "no_session_upstream" "No upstream server serves sessions of WebTransport."
     Loop "loop" "The request has passed through this proxy before."
     Redirected "redirected" "The client was led from plain HTTP to https."
     AcmeChallenge "acme_challenge" "The request was a challenge of an ACME server."
@@ -95,6 +96,8 @@ causes! {
     UpstreamFieldsTooLarge "upstream_fields_too_large" "The header section of the upstream server's response is too large."
     UpstreamInvalidField "upstream_invalid_field" "A field of the upstream server's response has an invalid name or value."
     UpstreamInvalidResponse "upstream_invalid_response" "The response of the upstream server violates HTTP."
+    UpstreamWithoutSessions "upstream_without_sessions" "The upstream server does not serve sessions of WebTransport."
+    UpstreamUntrusted "upstream_untrusted" "The TLS handshake with the upstream server failed."
     UpstreamUnexpectedUpgrade "upstream_unexpected_upgrade" "The upstream server switched protocols without being asked."
     UpstreamTimeout "upstream_timeout" "The upstream server did not respond in time."
     UpstreamContentTimeout "upstream_content_timeout" "The upstream server paused for too long within the content of its response."
@@ -104,7 +107,8 @@ causes! {
 impl Cause {
     /// Returns true if the upstream server of a gateway is the reason, or the connections to it.
     pub fn is_upstream(self) -> bool {
-        self == Self::OutOfDescriptors || self.name().starts_with("upstream_")
+        matches!(self, Self::OutOfDescriptors | Self::NoSessionUpstream)
+            || self.name().starts_with("upstream_")
     }
 
     /// Returns advice for an operator as the end of a sentence, or `None` if there is none.
@@ -123,6 +127,14 @@ impl Cause {
             Self::DiskBusy => "look for a disk or a network file system that is slow",
             Self::UpstreamBusy | Self::UpstreamQueueTimeout => {
                 "find out why responses take long, or allow more connections"
+            }
+            Self::NoSessionUpstream => "name an upstream server for sessions of WebTransport",
+            Self::UpstreamWithoutSessions => {
+                "enable HTTP/3 and WebTransport in the server; `courser probe` shows what it announces"
+            }
+            Self::UpstreamUntrusted => {
+                "check that its certificate is valid for the host of the URL and trusted here, \
+                 or name the authority or the hash to trust"
             }
             Self::UpstreamClosed | Self::UpstreamReset => "look for crashes in the server's log",
             Self::UpstreamRefusedStream => "raise the server's limit of concurrent streams",

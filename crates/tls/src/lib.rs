@@ -12,6 +12,7 @@
 //! [`TlsClient::with_early_data`] or [`TlsServer::with_early_data`] enables it.
 
 mod alert;
+mod certificate_hashes;
 mod client;
 mod client_hello;
 mod client_tickets;
@@ -34,6 +35,7 @@ mod session;
 mod tickets;
 mod trust;
 
+pub use certificate_hashes::CertificateHashVerifier;
 pub use client::TlsClient;
 pub use client_hello::offers_quic;
 pub use client_tickets::ClientTickets;

@@ -52,22 +52,35 @@ impl From<h3::Error> for ConnectError {
 /// # Cancel safety
 /// Dropping the future before it is ready cancels the request.
 pub async fn connect(client: &Client, request: SessionRequest) -> Result<Session, ConnectError> {
+    Ok(request_session(client, request).await?.into_body())
+}
+
+/// Opens a session like [`connect`], and returns the response of the server with it.
+///
+/// # Errors
+/// The errors of [`connect`].
+///
+/// # Cancel safety
+/// Dropping the future before it is ready cancels the request.
+pub async fn request_session(
+    client: &Client,
+    request: SessionRequest,
+) -> Result<Response<Session>, ConnectError> {
     debug_assert_eq!(client.quic().side(), Side::Client);
     let (group, table) = Table::of(&client.extension()).ok_or(ConnectError::NotEnabled)?;
     if !table.on_server(&group, client).await {
         return Err(ConnectError::Http(lost(client)));
     }
     let dialect = table.with(|sessions| sessions.check_available())?;
+    let place = table.monitor.take_place().map_err(Unavailable::TooMany)?;
     let (parts, stream) = client
         .connect(request.to_request(dialect)?)
         .await?
         .into_parts();
-    let protocol = match request.answer(&Response::from_parts(parts, ())) {
-        Answer::Established(protocol) => protocol,
-        _ => {
-            stream.reset(code::ALPN_ERROR);
-            return Err(ConnectError::WrongProtocol);
-        }
+    let response = Response::from_parts(parts, ());
+    let Answer::Established(protocol) = request.answer(&response) else {
+        stream.reset(code::ALPN_ERROR);
+        return Err(ConnectError::WrongProtocol);
     };
     let Ok(id) = SessionId::new(stream.stream().value()) else {
         return Err(ConnectError::Http(lost(client)));
@@ -89,6 +102,9 @@ pub async fn connect(client: &Client, request: SessionRequest) -> Result<Session
     let origin = Origin {
         agreement,
         protocol,
+        uri: request.uri().clone(),
+        page: request.page().cloned(),
+        place,
         streams,
         datagrams,
         table,
@@ -96,7 +112,7 @@ pub async fn connect(client: &Client, request: SessionRequest) -> Result<Session
     let shared = Shared::new(session, id, origin);
     let session = Session::new(shared.clone());
     driver::start(shared, stream);
-    Ok(session)
+    Ok(response.map(|()| session))
 }
 
 fn lost(client: &Client) -> h3::Error {

@@ -4,12 +4,24 @@ use std::io;
 
 use courser_http3_tokio::Code;
 use courser_quic as quic;
-use courser_webtransport::{ApplicationCode, Closed};
+use courser_webtransport::{ApplicationCode, Closed, ExporterError};
 
 /// The session has ended, for this reason.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct SessionEnded(pub Closed);
+
+/// The reason why keying material cannot be exported.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExportError {
+    /// The label or the context is too long.
+    #[error(transparent)]
+    TooLong(#[from] ExporterError),
+    /// The connection is over, or the output is too long.
+    #[error(transparent)]
+    Connection(quic::ExportKeyingMaterialError),
+}
 
 /// The reason why a stream cannot be read.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

@@ -54,25 +54,31 @@ mod connect;
 mod driver;
 mod enable;
 mod error;
+mod incoming;
+mod monitor;
 mod receive_stream;
 mod send_group;
 mod send_stream;
 mod session;
 mod shared;
+mod stats;
 mod table;
 mod upgrade;
 
 pub use courser_webtransport::{
     ApplicationCode, CloseReason, Closed, Config, Dialect, Dialects, InvalidRequest, Limits,
-    Origins, Protocols, SessionRequest, Unavailable,
+    NotOffered, Origins, Protocols, SessionRequest, Unavailable, is_session_request,
 };
 
 pub use self::closing::Closing;
-pub use self::connect::{ConnectError, connect};
+pub use self::connect::{ConnectError, connect, request_session};
 pub use self::enable::enable;
-pub use self::error::{ReadError, ReadToEndError, SessionEnded, WriteError};
+pub use self::error::{ExportError, ReadError, ReadToEndError, SessionEnded, WriteError};
+pub use self::incoming::IncomingSession;
+pub use self::monitor::{Monitor, MonitorStats, RefusalKind, SessionFacts};
 pub use self::receive_stream::RecvStream;
 pub use self::send_group::SendGroup;
 pub use self::send_stream::SendStream;
 pub use self::session::Session;
+pub use self::stats::SessionStats;
 pub use self::upgrade::{Refused, Upgrade, upgrade};

@@ -3,6 +3,7 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
@@ -13,7 +14,7 @@ use courser_webtransport::{ApplicationCode, StreamHeader, code};
 use courser_wire::Direction;
 use tokio::io::{AsyncRead, ReadBuf};
 
-use crate::error::{ReadError, ReadToEndError, var_int};
+use crate::error::{ReadError, ReadToEndError, application, var_int};
 use crate::shared::Handle;
 
 /// The receiving half of a stream in a session. Dropping it stops the stream.
@@ -152,6 +153,21 @@ impl RecvStream {
         stopped.map_err(|_| ReadError::ClosedStream)
     }
 
+    /// Waits until the peer resets the stream, without reading it, and returns its code like [`ReadError::Reset`]. Waits
+    /// for ever if the stream ends in another way.
+    ///
+    /// # Cancel safety
+    /// Safe: dropping the future loses nothing.
+    pub async fn was_reset(&mut self) -> Option<ApplicationCode> {
+        match std::future::poll_fn(|cx| self.stream.poll_reset(cx)).await {
+            quic::ReadError::Reset(code) => {
+                self.on_reset();
+                application(code)
+            }
+            _ => std::future::pending().await,
+        }
+    }
+
     /// Gives the bytes of a stream that is no longer read back to the window of the session, once their number is
     /// known. Without this, streams that an application does not want would use the window up.
     fn abandon(&mut self) {
@@ -210,7 +226,11 @@ impl RecvStream {
         match chunk {
             Ok(Some(chunk)) => {
                 self.read += chunk.len() as u64;
-                self.session.0.on_read(chunk.len());
+                let len = chunk.len();
+                let session = &self.session.0;
+                let counter = &session.counters.bytes_received;
+                counter.fetch_add(len as u64, Relaxed);
+                session.on_read(len);
                 Poll::Ready(Ok(Some(chunk)))
             }
             Ok(None) => {

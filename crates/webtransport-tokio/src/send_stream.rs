@@ -3,6 +3,7 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
@@ -375,6 +376,10 @@ impl SendStream {
             _ => 0,
         };
         session.give_back(granted - used);
+        let counter = &session.counters.bytes_sent;
+        counter.fetch_add(used as u64, Relaxed);
+        let counter = &session.counters.bytes_sent;
+        counter.fetch_add(used as u64, Relaxed);
         let written = ready!(written);
         Poll::Ready(written.map_err(|error| WriteError::of(&error, session.ended())))
     }

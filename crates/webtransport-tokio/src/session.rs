@@ -1,21 +1,26 @@
 //! Sessions, as applications use them.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use bytes::Bytes;
-use courser_http3_tokio::{ClaimedStream, Datagrams, Error};
+use courser_http3_tokio::{ClaimedStream, Code, Datagrams, Error};
 use courser_quic::{Connection, SendRate};
 use courser_webtransport::{
-    ApplicationCode, CloseReason, Closed, Dialect, SessionId, StreamHeader,
+    ApplicationCode, CloseReason, Closed, Dialect, EXPORTER_LABEL, SessionId, StreamHeader,
+    exporter_context,
 };
 use courser_wire::Direction;
+use http::{HeaderValue, Uri};
 
 use crate::closing::Closing;
-use crate::error::SessionEnded;
+use crate::error::{ExportError, SessionEnded};
 use crate::receive_stream::RecvStream;
 use crate::send_group::SendGroup;
 use crate::send_stream::SendStream;
 use crate::shared::{Handle, Shared};
+use crate::stats::SessionStats;
 
 /// A session of WebTransport: streams and datagrams beside the requests of a connection.
 ///
@@ -84,6 +89,7 @@ impl Session {
         direction: Direction,
     ) -> (Option<SendStream>, RecvStream) {
         let shared = self.shared();
+        shared.counters.streams_accepted.fetch_add(1, Relaxed);
         let id = stream.id();
         let halves = 1 + u8::from(stream.send.is_some());
         let mut is_open = shared.add_stream(id, halves);
@@ -125,6 +131,7 @@ impl Session {
             return Err(SessionEnded(shared.closed().await));
         };
         credit.on_opened();
+        shared.counters.streams_opened.fetch_add(1, Relaxed);
         let is_open = shared.add_stream(send.id(), 2);
         let mut send = SendStream::new(self.0.clone(), send);
         let mut receive = RecvStream::new(self.0.clone(), Bytes::new(), receive, direction);
@@ -154,6 +161,7 @@ impl Session {
             return Err(SessionEnded(shared.closed().await));
         };
         credit.on_opened();
+        shared.counters.streams_opened.fetch_add(1, Relaxed);
         let is_open = shared.add_stream(send.id(), 1);
         let mut send = SendStream::new(self.0.clone(), send);
         if !is_open {
@@ -233,6 +241,50 @@ impl Session {
     /// Returns the number of the session: the ID of its CONNECT stream.
     pub fn id(&self) -> SessionId {
         self.shared().id
+    }
+
+    /// Returns the URI of the request.
+    pub fn uri(&self) -> &Uri {
+        &self.shared().uri
+    }
+
+    /// Returns the origin of the page that has opened the session, if its client has sent one. Browsers always do.
+    pub fn origin(&self) -> Option<&HeaderValue> {
+        self.shared().page.as_ref()
+    }
+
+    /// Returns the current address of the peer.
+    pub fn remote_address(&self) -> SocketAddr {
+        self.quic().remote_address()
+    }
+
+    /// Returns the statistics of the session.
+    pub fn stats(&self) -> SessionStats {
+        self.shared().stats()
+    }
+
+    /// Fills `output` with keying material of this session, which both ends derive from the same `label` and `context`, of
+    /// at most 255 bytes each. Other sessions of the connection derive other material (draft-ietf-webtrans-http3-16 §4.8).
+    ///
+    /// # Errors
+    /// Returns an error if label, context or output are too long, and when the connection is over.
+    pub fn export_keying_material(
+        &self,
+        output: &mut [u8],
+        label: &[u8],
+        context: &[u8],
+    ) -> Result<(), ExportError> {
+        let context = exporter_context(self.id(), label, context)?;
+        let exported = self
+            .quic()
+            .export_keying_material(output, EXPORTER_LABEL, &context);
+        exported.map_err(ExportError::Connection)
+    }
+
+    /// Ends the session without a reason, by a reset of its CONNECT stream, as when a gateway loses the other side. All
+    /// its streams are reset. Has no effect if the session has ended.
+    pub fn reset(&self, code: Code) {
+        self.shared().reset(code);
     }
 
     /// Returns the QUIC connection, which may carry requests and other sessions too.

@@ -6,16 +6,19 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use courser_base::{Mutex, Time};
-use courser_http3_tokio::{Datagrams, SessionStreams};
+use courser_http3_tokio::{Code, Datagrams, SessionStreams};
 use courser_quic::hooks::ConnectionHooks as _;
-use courser_quic::{Connection, StreamId};
+use courser_quic::{Connection, StreamId, runtime};
 use courser_webtransport::{
     self as sans, Agreement, CloseReason, Closed, SessionEvent, SessionId, StreamReset, code,
 };
 use courser_wire::Direction;
+use http::{HeaderValue, Uri};
 use tokio::sync::{Notify, Semaphore, SemaphorePermit, watch};
 
 use crate::error::var_int;
+use crate::monitor::{Place, SessionFacts};
+use crate::stats::{Counters, SessionStats};
 use crate::table::Table;
 
 /// The state of one session.
@@ -24,6 +27,10 @@ pub(crate) struct Shared {
     pub(crate) id: SessionId,
     pub(crate) agreement: Agreement,
     pub(crate) protocol: Option<String>,
+    pub(crate) uri: Uri,
+    /// The page that has opened the session.
+    pub(crate) page: Option<HeaderValue>,
+    pub(crate) counters: Counters,
     pub(crate) streams: SessionStreams,
     pub(crate) datagrams: Datagrams,
     /// Whether streams and bytes need credit of the session.
@@ -51,6 +58,8 @@ struct Core {
     writers: BTreeMap<StreamId, Waker>,
     /// Credit for streams whose opening was given up, bidirectional and unidirectional.
     spare: [u64; 2],
+    /// The place among the sessions of all connections, until the end.
+    place: Option<Place>,
 }
 
 /// The handle of an application. When the last one is dropped, the session is closed.
@@ -67,6 +76,9 @@ impl Drop for Handle {
 pub(crate) struct Origin {
     pub(crate) agreement: Agreement,
     pub(crate) protocol: Option<String>,
+    pub(crate) uri: Uri,
+    pub(crate) page: Option<HeaderValue>,
+    pub(crate) place: Place,
     pub(crate) streams: SessionStreams,
     pub(crate) datagrams: Datagrams,
     pub(crate) table: Arc<Table>,
@@ -80,10 +92,14 @@ impl Shared {
         origin
             .datagrams
             .set_receive_limits(RECEIVED_DATAGRAMS, RECEIVED_BYTES);
-        Arc::new(Self {
+        let mut place = origin.place;
+        let shared = Arc::new(Self {
             id,
             agreement: origin.agreement,
             protocol: origin.protocol,
+            uri: origin.uri,
+            page: origin.page,
+            counters: Counters::default(),
             streams: origin.streams,
             datagrams: origin.datagrams,
             has_flow_control: session.has_flow_control(),
@@ -94,13 +110,35 @@ impl Shared {
                 open: BTreeMap::new(),
                 writers: BTreeMap::new(),
                 spare: [0; 2],
+                place: None,
             }),
             allowed: Notify::new(),
             closed: watch::Sender::new(None),
             draining: watch::Sender::new(false),
             delivered: watch::Sender::new(None),
             opening: [Semaphore::new(1), Semaphore::new(1)],
-        })
+        });
+        place.on_opened(&shared);
+        shared.core.hold().place = Some(place);
+        shared
+    }
+
+    pub(crate) fn stats(&self) -> SessionStats {
+        self.counters.stats(self.quic(), self.datagrams.dropped())
+    }
+
+    pub(crate) fn facts(&self) -> SessionFacts {
+        let began = self.core.hold().place.as_ref().map(|place| place.began);
+        let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+        SessionFacts {
+            peer: self.quic().remote_address(),
+            uri: without_query(&self.uri),
+            origin: self.page.as_ref().map(text),
+            protocol: self.protocol.clone(),
+            dialect: self.agreement.dialect,
+            age: began.map_or(Duration::ZERO, |began| runtime::now() - began),
+            stats: self.stats(),
+        }
     }
 
     pub(crate) fn quic(&self) -> &Connection {
@@ -124,7 +162,7 @@ impl Shared {
                 }
                 SessionEvent::Closed(closed) => {
                     woken.extend(std::mem::take(&mut core.writers).into_values());
-                    ended = Some((closed, std::mem::take(&mut core.open)));
+                    ended = Some((closed, std::mem::take(&mut core.open), core.place.take()));
                 }
             }
         }
@@ -132,8 +170,11 @@ impl Shared {
         if is_draining {
             self.draining.send_replace(true);
         }
-        if let Some((closed, open)) = ended {
+        if let Some((closed, open, place)) = ended {
             self.table.on_ended(self.id);
+            if let Some(place) = place {
+                place.on_ended(self.counters.streams(), self.datagrams.dropped());
+            }
             self.closed.send_replace(Some(closed));
             self.streams.end();
             for stream in open.into_keys() {
@@ -166,6 +207,10 @@ impl Shared {
 
     pub(crate) fn close(&self, reason: CloseReason) {
         self.update(|session, now| session.close(now, reason));
+    }
+
+    pub(crate) fn reset(&self, code: Code) {
+        self.update(|session, now| session.reset(now, code));
     }
 
     pub(crate) fn ended(&self) -> Option<Closed> {
@@ -331,6 +376,12 @@ impl Drop for Credit<'_> {
             self.shared.allowed.notify_waiters();
         }
     }
+}
+
+/// Returns the URI without its query, which may have credentials.
+fn without_query(uri: &Uri) -> String {
+    let authority = uri.authority().map_or("", |authority| authority.as_str());
+    format!("https://{authority}{}", uri.path())
 }
 
 const fn index(direction: Direction) -> usize {

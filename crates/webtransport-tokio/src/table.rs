@@ -7,10 +7,11 @@ use courser_base::{Mutex, Time};
 use courser_http3_tokio::{Client, Datagrams, Extension};
 use courser_quic::hooks::ConnectionHooks as _;
 use courser_quic::runtime;
-use courser_webtransport::{Config, Peer, SessionId, Sessions};
+use courser_webtransport::{Peer, SessionId, Sessions};
 use tokio::sync::Semaphore;
 
-use crate::enable::NAME;
+use crate::enable::{Enabled, NAME};
+use crate::monitor::Monitor;
 
 /// The table of the sessions of one connection. Streams and datagrams are assigned to their sessions by HTTP/3, so
 /// that the table decides about requests only.
@@ -20,6 +21,8 @@ pub(crate) struct Table {
     sessions: Mutex<Sessions<()>>,
     /// Sessions that open a stream, by direction, one after the other.
     pub(crate) opening: [Semaphore; 2],
+    /// The sessions of all connections.
+    pub(crate) monitor: Monitor,
 }
 
 impl Table {
@@ -27,11 +30,12 @@ impl Table {
     /// [enabled](crate::enable) WebTransport.
     pub(crate) fn of(extension: &Extension) -> Option<(Extension, Arc<Self>)> {
         let group = extension.group(NAME)?;
-        let config = group.value::<Config>()?;
+        let Enabled { config, monitor } = group.value()?;
         let table = group.state(|| Self {
             began: runtime::now(),
             sessions: Mutex::new(Sessions::new(group.quic().side(), config.clone())),
             opening: [Semaphore::new(1), Semaphore::new(1)],
+            monitor: monitor.clone(),
         })?;
         Some((group, table))
     }

@@ -2,17 +2,16 @@
 
 use std::sync::Arc;
 
-use courser_http3_tokio::{self as h3, Datagrams, EarlyData, Extension, OnUpgrade, Protocol};
+use courser_http3_tokio::{self as h3, Code, Datagrams, EarlyData, Extension, OnUpgrade, Protocol};
+use courser_quic::StreamId;
 use courser_quic::hooks::ConnectionHooks as _;
-use courser_quic::{StreamId, runtime};
-use courser_webtransport::{Admission, Agreement, Refusal, SessionId, is_session_request};
+use courser_webtransport::{Admission, Origins, Refusal, SessionId, is_session_request};
 use http::header::ALLOW;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 
-use crate::driver;
 use crate::error::var_int;
+use crate::incoming::{IncomingSession, Undecided};
 use crate::session::Session;
-use crate::shared::{Origin, Shared};
 use crate::table::Table;
 
 /// Begins to accept a session at the resource of this request, in any service over HTTP/3.
@@ -46,6 +45,7 @@ pub fn upgrade<B>(request: &mut Request<B>) -> Upgrade {
         head,
         offer,
         protocols: Vec::new(),
+        origins: None,
     }
 }
 
@@ -57,6 +57,7 @@ pub struct Upgrade {
     /// `None` for requests that cannot become sessions.
     offer: Option<Offer>,
     protocols: Vec<String>,
+    origins: Option<Origins>,
 }
 
 /// The reason why [`Upgrade::accept`] has refused a session, in the extensions of its response.
@@ -80,6 +81,13 @@ impl Upgrade {
         self
     }
 
+    /// Narrows the origins that [`Config::origins`](crate::Config::origins) allows for this resource: a page must be
+    /// allowed by both.
+    pub fn origins(mut self, origins: Origins) -> Self {
+        self.origins = Some(origins);
+        self
+    }
+
     /// Accepts the session, and runs `serve` with it in a task of its own, once the returned response is sent.
     ///
     /// Waits for the settings of the client. The response has status 200 for a session. Otherwise it has 400 without a
@@ -97,113 +105,111 @@ impl Upgrade {
         S: Future + Send + 'static,
         S::Output: Send,
     {
-        let Self {
-            head,
-            offer,
-            protocols,
-        } = self;
-        let Some(offer) = offer else {
-            return answer(&without_session(&head));
+        match self.check().await {
+            Ok(incoming) => incoming.accept(serve),
+            Err(response) => response,
+        }
+    }
+
+    /// Checks the request like [`accept`](Self::accept), and leaves the decision to the application. Streams and
+    /// datagrams of the client wait meanwhile.
+    ///
+    /// # Errors
+    /// Returns the response of a request for which there is no session.
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready refuses the session.
+    pub async fn check<B: Default>(self) -> Result<IncomingSession, Response<B>> {
+        let Some(offer) = self.offer else {
+            return Err(answer(&without_session(&self.head)));
         };
         let stream = offer.datagrams.stream();
-        let group = offer.group.clone();
-        match offer.admit(&head, &protocols).await {
-            Ok((headers, accepted)) => {
-                runtime::spawn(accepted.run(serve));
-                let mut response = Response::new(B::default());
-                *response.headers_mut() = headers;
-                response
-            }
-            Err(refusal) => {
-                refuse(&group, stream, &refusal);
-                answer(&refusal)
-            }
-        }
+        let (group, monitor) = (offer.group.clone(), offer.table.monitor.clone());
+        let checked = offer.check(self.head, &self.protocols, self.origins);
+        checked.await.map_err(|refusal| {
+            monitor.on_refused(&refusal);
+            refuse(&group, stream, &refusal);
+            answer(&refusal)
+        })
     }
 }
 
 impl Offer {
-    async fn admit(
+    async fn check(
         self,
-        head: &Request<()>,
+        head: Request<()>,
         protocols: &[String],
-    ) -> Result<(HeaderMap, Accepted), Refusal> {
-        let stream = self.datagrams.stream();
+        origins: Option<Origins>,
+    ) -> Result<IncomingSession, Refusal> {
+        let Self {
+            group,
+            table,
+            datagrams,
+            on_upgrade,
+            is_early,
+        } = self;
+        let stream = datagrams.stream();
         let id = SessionId::new(stream.value()).map_err(|_| Refusal::no_sessions_here())?;
-        self.table.on_client(&self.group, &self.datagrams).await;
-        let admission = self.table.with(|sessions| {
-            let now = self.table.now();
-            sessions.on_request(now, id, head, self.is_early)
+        table.on_client(&group, &datagrams).await;
+        let admission = table.with(|sessions| {
+            let now = table.now();
+            sessions.on_request(now, id, &head, is_early)
         });
-        let opening = match admission {
-            Admission::Open(opening) => opening,
-            Admission::Refuse(refusal) => return Err(refusal),
+        if let Admission::Refuse(refusal) = admission {
+            return Err(refusal);
+        }
+        // Refuses the session unless it is accepted.
+        let undecided = Undecided {
+            group,
+            table,
+            id,
+            is_accepted: false,
+        };
+        let Admission::Open(opening) = admission else {
             // The connection has ended before the settings of the client.
-            Admission::Hold => {
-                self.table.with(|sessions| sessions.refuse(id));
-                return Err(Refusal::no_sessions_here());
-            }
+            return Err(Refusal::no_sessions_here());
         };
-        let refused = |refusal| {
-            self.table.with(|sessions| sessions.refuse(id));
-            refusal
-        };
+        if let (Some(origins), Some(authority)) = (origins, head.uri().authority()) {
+            let checked = origins.check(head.headers(), authority);
+            checked.map_err(|error| status(StatusCode::FORBIDDEN, error.to_string()))?;
+        }
         let protocol = opening.protocols.select(protocols).map(ToOwned::to_owned);
         if protocol.is_none() && !protocols.is_empty() && !opening.protocols.is_empty() {
-            return Err(refused(Refusal::no_protocol()));
+            return Err(Refusal::no_protocol());
         }
-        let headers = opening.response_headers(protocol.as_deref());
-        let headers = headers.map_err(|_| refused(Refusal::no_protocol()))?;
-        let accepted = self.table.with(|sessions| {
-            let agreement: Agreement = *sessions.agreement()?;
-            Some((sessions.accept(id)?, agreement))
-        });
-        let (Some((session, agreement)), Some(streams)) = (accepted, self.group.session(stream))
-        else {
-            return Err(refused(Refusal::no_sessions_here()));
-        };
-        let origin = Origin {
-            agreement,
+        let place = undecided.table.monitor.take_place();
+        let place = place.map_err(|limit| Refusal::Reset {
+            code: Code::REQUEST_REJECTED,
+            reason: format!("the server has {limit} sessions, as many as allowed"),
+        })?;
+        // From here on, early streams wait for the session within the credit of the client.
+        let streams = undecided.group.session(stream);
+        let streams = streams.ok_or_else(Refusal::no_sessions_here)?;
+        datagrams.accept();
+        Ok(IncomingSession {
+            head,
+            opening,
             protocol,
+            headers: HeaderMap::new(),
+            place,
             streams,
-            datagrams: self.datagrams,
-            table: self.table,
-        };
-        let accepted = Accepted {
-            shared: Shared::new(session, id, origin),
-            on_upgrade: self.on_upgrade,
-        };
-        Ok((headers, accepted))
+            datagrams,
+            on_upgrade,
+            undecided,
+        })
     }
 }
 
-/// A session whose response is on its way.
-struct Accepted {
-    shared: Arc<Shared>,
-    on_upgrade: OnUpgrade,
-}
-
-impl Accepted {
-    async fn run<F, S>(self, serve: F)
-    where
-        F: FnOnce(Session) -> S,
-        S: Future,
-    {
-        match self.on_upgrade.await {
-            Ok(stream) => {
-                let session = Session::new(self.shared.clone());
-                driver::start(self.shared, stream);
-                serve(session).await;
-            }
-            Err(_) => self
-                .shared
-                .update(|session, now| session.on_connection_lost(now)),
-        }
+fn status(status: StatusCode, reason: String) -> Refusal {
+    Refusal::Status {
+        status,
+        headers: HeaderMap::new(),
+        reason,
     }
 }
 
 /// Refuses the streams of a session that does not exist, and resets its request if the refusal is no response.
-fn refuse(group: &Extension, stream: StreamId, refusal: &Refusal) {
+pub(crate) fn refuse(group: &Extension, stream: StreamId, refusal: &Refusal) {
     group.refuse_session(stream);
     if let Refusal::Reset { code, .. } = refusal {
         group.quic().abort_stream(stream, var_int(*code));
@@ -227,7 +233,7 @@ fn without_session(head: &Request<()>) -> Refusal {
     }
 }
 
-fn answer<B: Default>(refusal: &Refusal) -> Response<B> {
+pub(crate) fn answer<B: Default>(refusal: &Refusal) -> Response<B> {
     let mut response = Response::new(B::default());
     match refusal {
         Refusal::Status {

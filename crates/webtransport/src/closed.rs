@@ -16,6 +16,8 @@ pub enum Closed {
     /// The application of the peer has closed it. A clean end without a reason reads as code 0 with an empty
     /// message (draft-ietf-webtrans-http3-16 §6).
     Peer(CloseReason),
+    /// The application of this end has reset the CONNECT stream with this code, which gives no reason.
+    LocalReset(Code),
     /// The peer has reset the CONNECT stream, or asked to stop sending on it.
     Reset(Code),
     /// The peer has violated the protocol. The CONNECT stream is reset with this code.
@@ -29,7 +31,9 @@ impl Closed {
     pub const fn reason(&self) -> Option<&CloseReason> {
         match self {
             Self::Local(reason) | Self::Peer(reason) => Some(reason),
-            Self::Reset(_) | Self::Violation(_) | Self::ConnectionLost => None,
+            Self::LocalReset(_) | Self::Reset(_) | Self::Violation(_) | Self::ConnectionLost => {
+                None
+            }
         }
     }
 
@@ -44,10 +48,14 @@ impl fmt::Display for Closed {
         let (who, reason) = match self {
             Self::Local(reason) => ("this end", reason),
             Self::Peer(reason) => ("the peer", reason),
-            Self::Reset(code) => {
+            Self::LocalReset(code) | Self::Reset(code) => {
+                let who = match self {
+                    Self::Reset(_) => "the peer",
+                    _ => "this end",
+                };
                 return match code::name(*code) {
-                    Some(name) => write!(f, "the peer has reset the session with {name}"),
-                    None => write!(f, "the peer has reset the session with {code}"),
+                    Some(name) => write!(f, "{who} has reset the session with {name}"),
+                    None => write!(f, "{who} has reset the session with {code}"),
                 };
             }
             Self::Violation(error) => {

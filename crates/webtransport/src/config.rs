@@ -13,6 +13,10 @@ pub struct Config {
     pub dialects: Dialects,
     /// The largest number of sessions of a connection at the same time; at least 1. Default 16 (limit K300).
     pub max_sessions: u64,
+    /// The largest number of sessions of all connections of a server at the same time, which share one
+    /// configuration. Further requests are refused as those beyond [`max_sessions`](Self::max_sessions). Default 65 536
+    /// (limit K300).
+    pub max_all_sessions: u64,
     /// The limits that the peer gets in each session. Without all three, at most one session of a connection uses
     /// a dialect of draft 13 or newer. Default: [`Limits::default`].
     pub limits: Limits,
@@ -76,6 +80,7 @@ impl Default for Config {
         Self {
             dialects: Dialects::ALL,
             max_sessions: MAX_SESSIONS,
+            max_all_sessions: MAX_ALL_SESSIONS,
             limits: Limits::default(),
             max_window: MAX_WINDOW,
             origins: Origins::same_host(),
@@ -92,5 +97,7 @@ pub(crate) const H3_DATAGRAM_OF_DRAFTS: u64 = 0xff_d277;
 
 /// Sessions of a connection (limit K300). Each is a task and tables.
 const MAX_SESSIONS: u64 = 16;
+/// Sessions of all connections of a server (limit K300).
+const MAX_ALL_SESSIONS: u64 = 65_536;
 /// Largest window of a session in bytes (limit K305).
 const MAX_WINDOW: u64 = 128 * 1024 * 1024;

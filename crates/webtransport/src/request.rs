@@ -272,6 +272,16 @@ impl SessionRequest {
         self
     }
 
+    /// Returns the URI.
+    pub const fn uri(&self) -> &Uri {
+        &self.uri
+    }
+
+    /// Returns the `Origin` field, if the request has one.
+    pub fn page(&self) -> Option<&HeaderValue> {
+        self.headers.get(ORIGIN)
+    }
+
     /// Returns the request to send. It must not be sent as early data.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use self::noise::Noise;
 use crate::agreement::Agreement;
-use crate::capsule::{CloseReason, SessionCapsule, malformed, stream_error};
+use crate::capsule::{CloseReason, SessionCapsule, malformed};
 use crate::closed::Closed;
 use crate::code;
 use crate::dialect::Dialect;
@@ -323,8 +323,11 @@ impl Session {
 
     /// Ends the session with a reset of its CONNECT stream, for example with
     /// [`ALPN_ERROR`](crate::code::ALPN_ERROR). Has no effect if it has ended.
-    pub fn reset(&mut self, now: Time, code: Code, reason: &'static str) {
-        self.fail(now, stream_error(code, reason));
+    pub fn reset(&mut self, now: Time, code: Code) {
+        if self.closed.is_none() {
+            self.end(now, Closed::LocalReset(code), None);
+            self.send = SendHalf::Resetting(code);
+        }
     }
 
     /// Asks the peer to end the session soon, once.

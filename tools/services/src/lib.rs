@@ -82,8 +82,8 @@ pub use self::metrics::Metrics;
 #[cfg(feature = "fuzzing")]
 pub use self::proxy::fuzzing;
 pub use self::proxy::{
-    Backend, FIELD_RULES, FieldAction, FieldRule, Proxy, ProxyLimits, ProxyTimes, TcpConnector,
-    UpgradeProtocol, UpstreamStats,
+    Backend, FIELD_RULES, FieldAction, FieldRule, Proxy, ProxyLimits, ProxyTimes, SessionBackend,
+    SessionProxy, SessionProxyStats, TcpConnector, UpgradeProtocol, UpstreamStats,
 };
 pub use self::record::Recorder;
 pub use self::server_ids::{ServerIdsError, read_server_ids};

@@ -12,6 +12,7 @@ mod interim;
 mod report;
 #[cfg(test)]
 mod scripted;
+mod sessions;
 mod target;
 mod timeouts;
 mod tunnel;
@@ -29,6 +30,7 @@ use std::time::Duration;
 
 use courser::h3::Interim;
 use courser::server::{self, Cause, Peer};
+use courser::webtransport;
 use courser_base::ScopedIp;
 use courser_udp::{parse_ip, split_zone};
 use http::header::RETRY_AFTER;
@@ -44,6 +46,7 @@ use self::forward::Outgoing;
 use self::framing::{FilteredTrailers, Framing};
 use self::interim::Relay;
 use self::report::Reporter;
+pub use self::sessions::{SessionBackend, SessionProxy, SessionProxyStats};
 pub(crate) use self::timeouts::ContentFailure;
 use self::timeouts::{IdleTimeout, ServerTimer};
 use self::tunnel::Tunnels;
@@ -300,6 +303,10 @@ impl<C: Dial> Proxy<C> {
         request: Request<server::Body>,
         facts: &mut UpstreamFacts,
     ) -> Result<Response<Body>, Failure> {
+        if webtransport::is_session_request(&request) {
+            let reason = "sessions of WebTransport are not forwarded here";
+            return Err(Failure::new(Cause::NoSessionUpstream, reason));
+        }
         let (mut parts, body) = request.into_parts();
         if !forward::has_valid_names(&parts.headers) {
             return Err(Failure::new(Cause::InvalidField, "invalid field name"));

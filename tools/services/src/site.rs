@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use courser::files::{self, Files, hooks};
-use courser::server;
+use courser::{server, webtransport};
 use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Request, Response, header};
 use tower::{Layer as _, Service, ServiceExt as _, service_fn};
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{DefaultPredicate, Predicate as _};
 
 use crate::body::{Body, boxed};
-use crate::proxy::{Proxy, UpstreamFacts};
+use crate::proxy::{Proxy, SessionProxy, UpstreamFacts};
 use crate::record::{Record, Recorder};
 use crate::webtransport::Echo;
 
@@ -63,6 +63,7 @@ impl Site {
         SiteService {
             source,
             echo: None,
+            sessions: None,
             recorder: Arc::new(recorder),
         }
     }
@@ -74,6 +75,8 @@ pub struct SiteService {
     source: Source,
     /// Resources that take precedence over those of the source.
     echo: Option<Echo>,
+    /// The upstream server of sessions at all other paths.
+    sessions: Option<SessionProxy>,
     recorder: Arc<Recorder>,
 }
 
@@ -82,6 +85,13 @@ impl SiteService {
     #[must_use]
     pub fn with_echo(mut self, echo: Option<Echo>) -> Self {
         self.echo = echo;
+        self
+    }
+
+    /// Forwards sessions of WebTransport to an upstream server, except those of the echo.
+    #[must_use]
+    pub fn with_sessions(mut self, sessions: Option<SessionProxy>) -> Self {
+        self.sessions = sessions;
         self
     }
 }
@@ -124,6 +134,17 @@ impl Service<Request<server::Body>> for SiteService {
             let echo = echo.clone();
             return hooks::answer_later(Box::pin(async move {
                 record.answered(echo.answer(resource, request).await)
+            }));
+        }
+        if let Some(sessions) = &self.sessions
+            && webtransport::is_session_request(&request)
+        {
+            let sessions = sessions.clone();
+            return hooks::answer_later(Box::pin(async move {
+                let mut unrecorded = UpstreamFacts::default();
+                let facts = record.upstream().unwrap_or(&mut unrecorded);
+                let response = sessions.answer(request, facts).await;
+                record.answered(response)
             }));
         }
         match &self.source {

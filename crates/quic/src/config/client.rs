@@ -8,7 +8,8 @@ use courser_tls::rustls::client::danger::ServerCertVerifier;
 use courser_tls::rustls::pki_types::{CertificateDer, SubjectPublicKeyInfoDer};
 use courser_tls::rustls::{self, RootCertStore};
 use courser_tls::{
-    ClientOptions, ClientParts, ClientTickets, Cryptography, Ech, RawKeyVerifier, TlsClient, Trust,
+    CertificateHashVerifier, ClientOptions, ClientParts, ClientTickets, Cryptography, Ech,
+    RawKeyVerifier, TlsClient, Trust,
 };
 use courser_transport::{TokenStore, TransportConfig};
 use courser_wire::{ConnectionId, Version};
@@ -102,6 +103,29 @@ impl ClientConfig {
         keys: impl IntoIterator<Item = SubjectPublicKeyInfoDer<'static>>,
     ) -> Result<Self, ConfigError> {
         Self::from_trust(Trust::Verifier(Arc::new(RawKeyVerifier::new(keys)?)))
+    }
+
+    /// Creates a configuration that trusts servers whose certificate has one of these SHA-256 hashes, as
+    /// `serverCertificateHashes` of browsers does: the certificate is valid for at most 14 days, and has a key for
+    /// ECDSA on P-256. The name of the server is not checked.
+    ///
+    /// ```
+    /// # extern crate courser_quic as courser;
+    /// # fn main() -> Result<(), courser::ConfigError> {
+    /// let printed_by_the_server = [0x5a; 32];
+    /// let config = courser::ClientConfig::with_certificate_hashes([printed_by_the_server])?.alpn(["h3"]);
+    /// # let _ = config;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns an error if there are no hashes.
+    pub fn with_certificate_hashes(
+        hashes: impl IntoIterator<Item = [u8; 32]>,
+    ) -> Result<Self, ConfigError> {
+        Self::from_trust(Trust::Verifier(Arc::new(CertificateHashVerifier::new(
+            hashes,
+        )?)))
     }
 
     /// Creates a configuration with a custom verifier of server certificates.

@@ -1,6 +1,7 @@
 //! Sessions on loopback, both ends ours.
 
 mod browsers;
+mod facts;
 mod hostile;
 mod refusals;
 mod sessions;
@@ -35,18 +36,48 @@ where
     serve_until(configs, service, never).await.0
 }
 
+/// Creates a connection like [`serve`], and returns the monitor of the server.
+async fn serve_with<F>(
+    config: Config,
+    service: impl Fn(Request<h3::Body>) -> F + Clone + Send + 'static,
+) -> (Pair, webtransport::Monitor)
+where
+    F: Future<Output = Response<h3::Empty>> + Send + 'static,
+{
+    let never = std::future::pending();
+    let (pair, monitor, _) = start([Config::new(), config], service, never).await;
+    (pair, monitor)
+}
+
 /// Creates a connection whose server answers with `service`, and drains when `signal` completes.
 async fn serve_until<F>(
-    [client_config, server_config]: [Config; 2],
+    configs: [Config; 2],
     service: impl Fn(Request<h3::Body>) -> F + Clone + Send + 'static,
     signal: impl Future<Output = ()> + Send + 'static,
 ) -> (Pair, JoinHandle<Result<(), h3::Error>>)
 where
     F: Future<Output = Response<h3::Empty>> + Send + 'static,
 {
+    let (pair, _, serving) = start(configs, service, signal).await;
+    (pair, serving)
+}
+
+async fn start<F>(
+    [client_config, server_config]: [Config; 2],
+    service: impl Fn(Request<h3::Body>) -> F + Clone + Send + 'static,
+    signal: impl Future<Output = ()> + Send + 'static,
+) -> (
+    Pair,
+    webtransport::Monitor,
+    JoinHandle<Result<(), h3::Error>>,
+)
+where
+    F: Future<Output = Response<h3::Empty>> + Send + 'static,
+{
     let (near, far, endpoints) = connections(TransportConfig::default()).await;
     let mut settings = h3::Config::new(Side::Server);
-    webtransport::enable(&mut settings, Side::Server, server_config).expect("free numbers");
+    let monitor = webtransport::enable(&mut settings, Side::Server, server_config);
+    let monitor = monitor.expect("free numbers");
     let service = tower::service_fn(move |request| {
         let answer = service(request);
         async move { Ok::<_, std::convert::Infallible>(answer.await) }
@@ -59,7 +90,7 @@ where
         client: h3::Client::with_config(near, settings),
         _endpoints: endpoints,
     };
-    (pair, serving)
+    (pair, monitor, serving)
 }
 
 async fn connections(transport: TransportConfig) -> (Connection, Connection, [Endpoint; 2]) {

@@ -331,7 +331,7 @@ fn ends_have_their_reasons_in_words() {
 #[test]
 fn session_without_its_protocol_is_reset() {
     let mut session = plain();
-    session.reset(NOW, code::ALPN_ERROR, "no protocol");
+    session.reset(NOW, code::ALPN_ERROR);
     assert_eq!(outputs(&mut session), [Output::Reset(code::ALPN_ERROR)]);
     assert!(session.is_over());
 }

@@ -100,7 +100,7 @@ pub(super) const fn status_of(cause: Cause) -> StatusCode {
         | Cause::UpstreamRefusedStream
         | Cause::OutOfDescriptors => StatusCode::SERVICE_UNAVAILABLE,
         Cause::Loop => StatusCode::LOOP_DETECTED,
-        Cause::UnsupportedUpgrade => StatusCode::NOT_IMPLEMENTED,
+        Cause::UnsupportedUpgrade | Cause::NoSessionUpstream => StatusCode::NOT_IMPLEMENTED,
         Cause::InvalidRequest
         | Cause::InvalidTarget
         | Cause::InvalidHost

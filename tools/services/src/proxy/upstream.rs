@@ -20,8 +20,8 @@ use courser_base::ScopedIp;
 use http::{Request, Response, Uri};
 use http_body::{Frame, SizeHint};
 
-pub(super) use self::admission::Permit;
-use self::admission::{Admission, AdmissionStats};
+use self::admission::AdmissionStats;
+pub(super) use self::admission::{Admission, Permit};
 use self::content::{Http1Content, Http2Content};
 pub use self::dial::Dial;
 use self::dial::Dialer;
