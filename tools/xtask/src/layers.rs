@@ -11,7 +11,7 @@ const LAYERS: &[(u8, &[&str])] = &[
         ],
     ),
     (3, &["transport", "http3", "masque", "webtransport"]),
-    (SYSTEM_CALLS, &["files", "udp"]),
+    (SYSTEM_CALLS, &["files", "tun", "udp"]),
     (QUIC, &["quic"]),
     (6, &["http3-tokio", "observe", "webtransport-tokio"]),
     (7, &["client", "grpc", "masque-tokio", "server"]),
