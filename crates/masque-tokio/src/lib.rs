@@ -47,6 +47,7 @@ mod client;
 mod clients;
 mod connect;
 mod enable;
+mod ip;
 mod open_error;
 mod proxy;
 mod relay;
@@ -59,6 +60,7 @@ mod transport;
 mod tunnel;
 
 pub use courser_masque::datagram::Malformed;
+pub use courser_masque::ip::{AddressRange, Destination, InvalidRange, InvalidScope, Scope};
 pub use courser_masque::request::{Refusal, Refused};
 pub use courser_masque::{
     Carrier, Host, InvalidPrefix, InvalidTarget, InvalidTemplate, Limits, Mismatch, Policy, Prefix,
@@ -69,6 +71,7 @@ pub use self::builder::UdpClientBuilder;
 pub use self::client::UdpClient;
 pub use self::clients::{Client, Denied};
 pub use self::enable::enable;
+pub use self::ip::{Device, IpClient, IpProxy, IpRequest, IpTunnel, IpTunnelStats, Watch};
 pub use self::open_error::OpenError;
 pub use self::proxy::UdpProxy;
 pub use self::resolve::Resolving;

@@ -44,6 +44,7 @@ mod addresses;
 mod allowance;
 mod contexts;
 pub mod datagram;
+pub mod ip;
 mod limits;
 mod policy;
 mod prefix;

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 /// A prefix of addresses, such as `192.0.2.0/24` or `2001:db8::/32`, or one address.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Prefix {
     first: IpAddr,
     len: u8,
@@ -23,6 +23,69 @@ impl Prefix {
     pub const IPV4: Self = Self::v4([0, 0, 0, 0], 0);
     /// All IPv6 addresses.
     pub const IPV6: Self = Self::v6([0, 0, 0, 0, 0, 0, 0, 0], 0);
+
+    /// Any one address of IPv4, where an address is requested (RFC 9484 §4.7.2).
+    pub const NEW_IPV4: Self = Self::v4([0, 0, 0, 0], 32);
+    /// Any one address of IPv6, where an address is requested (RFC 9484 §4.7.2).
+    pub const NEW_IPV6: Self = Self::v6([0, 0, 0, 0, 0, 0, 0, 0], 128);
+
+    /// Creates a prefix from its first address and its length in bits.
+    ///
+    /// # Errors
+    /// Returns an error if the length exceeds that of the address, or a bit behind it is set.
+    pub fn new(first: IpAddr, len: u8) -> Result<Self, InvalidPrefix> {
+        let prefix = Self { first, len };
+        match len <= width(first) && prefix.host_bits() & bits(first) == 0 {
+            true => Ok(prefix),
+            false => Err(InvalidPrefix(prefix.to_string())),
+        }
+    }
+
+    /// Returns the prefix of one address, which is not changed: an IPv4-mapped address stays one of IPv6.
+    pub const fn single(address: IpAddr) -> Self {
+        Self {
+            first: address,
+            len: width(address),
+        }
+    }
+
+    /// Returns the first address.
+    pub const fn first(&self) -> IpAddr {
+        self.first
+    }
+
+    /// Returns the last address.
+    pub fn last(&self) -> IpAddr {
+        of_bits(bits(self.first) | self.host_bits(), self.first)
+    }
+
+    /// Returns the length of the prefix in bits: 0 to 32 or 128.
+    pub const fn bits(&self) -> u8 {
+        self.len
+    }
+
+    /// Returns true if the prefix is one address.
+    pub const fn is_single(&self) -> bool {
+        self.len == width(self.first)
+    }
+
+    /// Returns true for a prefix of IPv4.
+    pub const fn is_ipv4(&self) -> bool {
+        self.first.is_ipv4()
+    }
+
+    /// Returns true if a packet with the address has the prefix. Unlike for [`contains`](Self::contains), an IPv4-mapped
+    /// address is one of IPv6, as it is in a packet.
+    pub fn covers(&self, address: IpAddr) -> bool {
+        self.is_ipv4() == address.is_ipv4()
+            && (bits(self.first) ^ bits(address)) & !self.host_bits() == 0
+    }
+
+    /// Returns a mask of the bits behind the prefix.
+    fn host_bits(&self) -> u128 {
+        let count = u32::from(width(self.first).saturating_sub(self.len));
+        1_u128.checked_shl(count).map_or(u128::MAX, |bit| bit - 1)
+    }
 
     /// Returns true if the address has the prefix. An IPv4-mapped IPv6 address is the IPv4 address.
     pub fn contains(&self, address: IpAddr) -> bool {
@@ -51,6 +114,30 @@ impl Prefix {
             first: IpAddr::V6(Ipv6Addr::new(a, b, c, d, e, f, g, h)),
             len,
         }
+    }
+}
+
+/// Returns the length of an address in bits.
+pub(crate) const fn width(address: IpAddr) -> u8 {
+    match address {
+        IpAddr::V4(_) => 32,
+        IpAddr::V6(_) => 128,
+    }
+}
+
+/// Returns an address as a number.
+pub(crate) fn bits(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(v4) => u32::from(v4).into(),
+        IpAddr::V6(v6) => v6.into(),
+    }
+}
+
+/// Returns the address of a number, of the version of `like`.
+pub(crate) fn of_bits(bits: u128, like: IpAddr) -> IpAddr {
+    match like {
+        IpAddr::V4(_) => Ipv4Addr::from(u32::try_from(bits).unwrap_or(u32::MAX)).into(),
+        IpAddr::V6(_) => Ipv6Addr::from(bits).into(),
     }
 }
 
@@ -124,6 +211,28 @@ mod tests {
                 "{prefix} {address}"
             );
         }
+    }
+
+    #[test]
+    fn prefixes_have_first_and_last_addresses() {
+        for (text, last) in [
+            ("10.0.0.0/8", "10.255.255.255"),
+            ("0.0.0.0/0", "255.255.255.255"),
+            ("192.0.2.1/32", "192.0.2.1"),
+            ("::/0", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"),
+            ("2001:db8::/64", "2001:db8::ffff:ffff:ffff:ffff"),
+        ] {
+            let prefix: Prefix = text.parse().unwrap();
+            let last: IpAddr = last.parse().unwrap();
+            assert_eq!(prefix.last(), last, "{text}");
+            assert!(prefix.covers(last) && prefix.covers(prefix.first()));
+            assert_eq!(Prefix::new(prefix.first(), prefix.bits()), Ok(prefix));
+        }
+        assert!(Prefix::new("10.0.0.1".parse().unwrap(), 8).is_err());
+        assert!(Prefix::new("10.0.0.0".parse().unwrap(), 33).is_err());
+        assert!(Prefix::new("::".parse().unwrap(), 129).is_err());
+        let all: Prefix = "0.0.0.0/0".parse().unwrap();
+        assert!(!all.covers("::ffff:10.0.0.1".parse().unwrap()));
     }
 
     #[test]
