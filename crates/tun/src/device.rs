@@ -4,12 +4,10 @@ use std::io;
 #[cfg(target_os = "linux")]
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 
-use crate::MAX_PACKET;
+use crate::batch::{Offloads, ReadBuffer, WriteBuffer, Written};
 use crate::error::OpenError;
-use crate::header::Header;
-use crate::join::Joiner;
 use crate::platform;
 
 /// A TUN device, which is removed from the system when it is dropped.
@@ -36,51 +34,12 @@ pub struct Device {
     inner: platform::Device,
 }
 
-/// The offloads of a device, which are those that the system has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Offloads {
-    /// The system leaves checksums to this crate.
-    pub checksum: bool,
-    /// Segments of TCP come as super-packets of up to 64 KiB.
-    pub tcp: bool,
-    /// Datagrams of UDP that a program sent with one call come as super-packets, and runs of them are taken (Linux 6.2).
-    pub udp: bool,
-}
-
 /// The settings of a [`Device`].
 #[derive(Clone, Debug)]
 #[must_use = "no device exists until `open`"]
 pub struct DeviceBuilder {
-    pub(crate) name: Option<String>,
-    pub(crate) has_offloads: bool,
-}
-
-/// The buffer of a reader, which its packets share. Keep it between calls.
-#[derive(Debug)]
-pub struct ReadBuffer {
-    /// A packet as the system writes it, with its header.
-    pub(crate) raw: Box<[u8]>,
-    /// The rest of the allocation for packets.
-    pub(crate) packets: BytesMut,
-    /// Packets that contradicted their header.
-    pub(crate) malformed: u64,
-}
-
-/// The memory of a writer. Keep it between calls.
-#[derive(Debug, Default)]
-pub struct WriteBuffer {
-    pub(crate) joiner: Joiner,
-}
-
-/// The outcome of a write.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Written {
-    /// Packets that the system took.
-    pub packets: usize,
-    /// System calls for them.
-    pub calls: usize,
-    /// Packets that the system refused: malformed ones, all while the interface is down, and those without memory.
-    pub dropped: usize,
+    name: Option<String>,
+    has_offloads: bool,
 }
 
 impl Device {
@@ -177,7 +136,7 @@ impl DeviceBuilder {
         {
             return Err(OpenError::Name(name.clone()));
         }
-        let inner = platform::Device::open(&self)?;
+        let inner = platform::Device::open(self.name.as_deref().unwrap_or(""), self.has_offloads)?;
         Ok(Device { inner })
     }
 }
@@ -190,35 +149,6 @@ fn is_name(name: &str) -> bool {
         && name
             .bytes()
             .all(|it| it.is_ascii_graphic() && !b"/:%".contains(&it))
-}
-
-impl ReadBuffer {
-    /// Allocates a buffer, some 64 KiB.
-    pub fn new() -> Self {
-        Self {
-            raw: vec![0; Header::LEN + MAX_PACKET].into_boxed_slice(),
-            packets: BytesMut::new(),
-            malformed: 0,
-        }
-    }
-
-    /// Returns the number of packets that were dropped because they contradicted their header.
-    pub const fn malformed(&self) -> u64 {
-        self.malformed
-    }
-}
-
-impl Default for ReadBuffer {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl WriteBuffer {
-    /// Returns an empty buffer, which grows with the first write.
-    pub fn new() -> Self {
-        Self::default()
-    }
 }
 
 /// `IFNAMSIZ`, without the zero at the end.

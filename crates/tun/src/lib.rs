@@ -15,6 +15,7 @@
 
 #![deny(unsafe_code)]
 
+mod batch;
 mod checksum;
 mod device;
 mod error;
@@ -26,7 +27,8 @@ mod packet;
 mod platform;
 mod split;
 
-pub use device::{Device, DeviceBuilder, Offloads, ReadBuffer, WriteBuffer, Written};
+pub use batch::{Offloads, ReadBuffer, WriteBuffer, Written};
+pub use device::{Device, DeviceBuilder};
 pub use error::OpenError;
 pub use header::{Header, Segmentation};
 pub use join::{Joiner, MAX_RUN, Run};

@@ -61,6 +61,12 @@ fn device(offloads: bool) -> (Device, Network, u32) {
         let to = Destination::new(address(to), length);
         network.add_route(&Route::through(index, to)).unwrap();
     }
+    // The system accepts packets to an address of IPv6 a little later.
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while network.route_to(address("2001:db8::1")).is_err() {
+        assert!(Instant::now() < deadline, "the address stays unusable");
+        thread::sleep(Duration::from_millis(1));
+    }
     let interface = network.interface("courser0").unwrap();
     assert!(interface.is_up && interface.mtu == 1400, "{interface:?}");
     (device, network, index)

@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 
 use bytes::Bytes;
 
-use crate::device::{DeviceBuilder, Offloads, ReadBuffer, WriteBuffer, Written};
+use crate::batch::{Offloads, ReadBuffer, WriteBuffer, Written};
 use crate::error::OpenError;
 use crate::header::{Header, Segmentation};
 use crate::join::{Joiner, MAX_HEADERS, Run};
@@ -24,17 +24,17 @@ pub(crate) struct Device {
 }
 
 impl Device {
-    pub(crate) fn open(builder: &DeviceBuilder) -> Result<Self, OpenError> {
+    /// Creates a device. The system chooses the name if `wanted` is empty.
+    pub(crate) fn open(wanted: &str, has_offloads: bool) -> Result<Self, OpenError> {
         let file = OpenOptions::new()
             .read(true)
             .write(true)
             .custom_flags(libc::O_NONBLOCK)
             .open(PATH)
             .map_err(|error| refusal(error, ""))?;
-        let wanted = builder.name.as_deref().unwrap_or("");
         let name =
             ioctl::set_interface(file.as_fd(), wanted).map_err(|error| refusal(error, wanted))?;
-        let offloads = if builder.has_offloads {
+        let offloads = if has_offloads {
             set_offloads(file.as_fd())?
         } else {
             ioctl::set_offload(file.as_fd(), 0)?;

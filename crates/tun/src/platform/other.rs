@@ -5,7 +5,7 @@ use std::io;
 
 use bytes::Bytes;
 
-use crate::device::{DeviceBuilder, Offloads, ReadBuffer, WriteBuffer, Written};
+use crate::batch::{Offloads, ReadBuffer, WriteBuffer, Written};
 use crate::error::OpenError;
 
 /// A device, of which there is none.
@@ -13,7 +13,7 @@ use crate::error::OpenError;
 pub(crate) struct Device(Infallible);
 
 impl Device {
-    pub(crate) const fn open(_: &DeviceBuilder) -> Result<Self, OpenError> {
+    pub(crate) const fn open(_: &str, _: bool) -> Result<Self, OpenError> {
         Err(OpenError::Unsupported)
     }
 
