@@ -1,26 +1,32 @@
 //! The settings of a client.
 
+use std::marker::PhantomData;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use courser_base::Side;
 use courser_http3_tokio as h3;
-use courser_masque::{Carrier, InvalidTemplate, Template};
+use courser_masque::{Carrier, InvalidTemplate};
 use courser_quic::{ClientConfig, Endpoint, TransportConfig};
 use courser_tls::rustls::pki_types::CertificateDer;
 use courser_tls::rustls::{self, RootCertStore};
 use courser_tls::{ClientOptions, Trust};
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 
-use crate::client::{Link, UdpClient};
+use crate::client::UdpClient;
+use crate::ip::IpClient;
+use crate::link::Link;
 use crate::open_error::OpenError;
 use crate::tcp::TcpProxy;
 
-/// The settings of a [`UdpClient`], from [`UdpClient::builder`].
+/// The settings of a client of a proxy, from [`UdpClient::builder`] or [`IpClient::builder`].
 #[derive(Debug)]
 #[must_use = "no connection is made until `connect`"]
-pub struct UdpClientBuilder {
-    template: Template,
+pub struct ClientBuilder<C> {
+    client: PhantomData<fn() -> C>,
+    /// The template as it was written, and a URI of it.
+    template: String,
+    uri: String,
     carrier: Carrier,
     roots: Vec<CertificateDer<'static>>,
     tls: Option<Arc<rustls::ClientConfig>>,
@@ -29,31 +35,20 @@ pub struct UdpClientBuilder {
     address: Option<SocketAddr>,
 }
 
-impl UdpClient {
-    /// Connects to a proxy over HTTP/3, whose certificate the system trusts.
-    ///
-    /// # Errors
-    /// Returns an error if the template is invalid, or the proxy is not reached.
-    ///
-    /// # Cancel safety
-    /// Dropping the future before it is ready closes the connection.
-    pub async fn connect(template: &str) -> Result<Self, OpenError> {
-        Self::builder(template)?.connect().await
-    }
+/// The settings of a [`UdpClient`], from [`UdpClient::builder`].
+pub type UdpClientBuilder = ClientBuilder<UdpClient>;
 
-    /// Begins a client with settings of its own. `template` is a URI template such as
-    /// `https://proxy.example/.well-known/masque/udp/{target_host}/{target_port}/`;
-    /// [`Template::of_proxy`] makes this one of a host.
-    ///
-    /// # Errors
-    /// Returns an error if the template is invalid.
-    pub fn builder(template: &str) -> Result<UdpClientBuilder, InvalidTemplate> {
-        Ok(UdpClientBuilder::new(Template::new(template)?))
-    }
+/// The settings of an [`IpClient`], from [`IpClient::builder`].
+pub type IpClientBuilder = ClientBuilder<IpClient>;
+
+/// A client that a [`ClientBuilder`] makes.
+pub(crate) trait FromLink: Sized {
+    fn from_link(template: &str, headers: HeaderMap, link: Link) -> Result<Self, InvalidTemplate>;
 }
 
-impl UdpClientBuilder {
-    fn new(template: Template) -> Self {
+impl<C> ClientBuilder<C> {
+    /// `uri` is an expansion of the template.
+    pub(crate) fn new(template: &str, uri: String) -> Self {
         // A batch of the inner connection waits as a whole.
         let transport = TransportConfig {
             datagram_send_queue: QUEUE,
@@ -63,7 +58,9 @@ impl UdpClientBuilder {
             ..TransportConfig::default()
         };
         Self {
-            template,
+            client: PhantomData,
+            template: template.to_owned(),
+            uri,
             carrier: Carrier::Http3,
             roots: Vec::new(),
             tls: None,
@@ -126,8 +123,12 @@ impl UdpClientBuilder {
     ///
     /// # Cancel safety
     /// Dropping the future before it is ready closes the connection.
-    pub async fn connect(self) -> Result<UdpClient, OpenError> {
-        let uri = self.uri()?;
+    #[expect(private_bounds, reason = "the clients of this crate alone are made")]
+    pub async fn connect(self) -> Result<C, OpenError>
+    where
+        C: FromLink,
+    {
+        let uri: Uri = self.uri.parse().map_err(http::Error::from)?;
         let host = uri.host().unwrap_or_default().to_owned();
         let port = uri.port_u16().unwrap_or(443);
         let addresses = match self.address {
@@ -142,14 +143,7 @@ impl UdpClientBuilder {
                 TcpProxy::connect(carrier, tls, &host, addresses).await?,
             )),
         };
-        Ok(UdpClient::new(self.template, self.headers, link))
-    }
-
-    /// Returns a URI with the host and port of the proxy.
-    fn uri(&self) -> Result<Uri, OpenError> {
-        let target = "192.0.2.1:1".parse()?;
-        let uri: Result<Uri, _> = self.template.expand(&target).parse();
-        Ok(uri.map_err(http::Error::from)?)
+        Ok(C::from_link(&self.template, self.headers, link)?)
     }
 
     fn tls_config(&self) -> Result<rustls::ClientConfig, OpenError> {

@@ -1,20 +1,16 @@
 //! Clients of UDP proxies.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::net::SocketAddr;
 
-use courser_base::Side;
 use courser_http3_tokio as h3;
-use courser_masque::request::{self, Carrier};
-use courser_masque::{Target, Template};
-use courser_quic::{Endpoint, runtime};
-use http::{HeaderMap, Request};
+use courser_masque::{InvalidTemplate, Target, Template, request};
+use http::HeaderMap;
 
+use crate::builder::{FromLink, UdpClientBuilder};
+use crate::link::Link;
 use crate::open_error::OpenError;
 use crate::socket::Socket;
-use crate::stream::Stream;
-use crate::tcp::TcpProxy;
-use crate::tunnel::Tunnel;
+use crate::tunnel::Protocol;
 
 /// A client of a UDP proxy, which opens tunnels to targets. Clones share the connection to the proxy.
 ///
@@ -40,34 +36,37 @@ pub struct UdpClient {
     link: Link,
 }
 
-#[derive(Clone, Debug)]
-pub(crate) enum Link {
-    Http3 {
-        client: h3::Client,
-        /// Keeps the endpoint of the connection.
-        _endpoint: Option<Endpoint>,
-    },
-    Tcp(Arc<TcpProxy>),
-}
-
 impl UdpClient {
-    /// Uses a connection of HTTP/3 that exists, whose settings have [`enable`](crate::enable)d datagrams.
-    pub fn over(client: h3::Client, template: Template) -> Self {
-        Self::new(
-            template,
-            HeaderMap::new(),
-            Link::Http3 {
-                client,
-                _endpoint: None,
-            },
-        )
+    /// Connects to a proxy over HTTP/3, whose certificate the system trusts.
+    ///
+    /// # Errors
+    /// Returns an error if the template is invalid, or the proxy is not reached.
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready closes the connection.
+    pub async fn connect(template: &str) -> Result<Self, OpenError> {
+        Self::builder(template)?.connect().await
     }
 
-    pub(crate) const fn new(template: Template, headers: HeaderMap, link: Link) -> Self {
+    /// Begins a client with settings of its own. `template` is a URI template such as
+    /// `https://proxy.example/.well-known/masque/udp/{target_host}/{target_port}/`;
+    /// [`Template::of_proxy`] makes this one of a host.
+    ///
+    /// # Errors
+    /// Returns an error if the template is invalid.
+    pub fn builder(template: &str) -> Result<UdpClientBuilder, InvalidTemplate> {
+        let valid = Template::new(template)?;
+        let target = Target::try_from(SocketAddr::from(([192, 0, 2, 1], 1)));
+        let uri = target.map_or_else(|_| template.to_owned(), |target| valid.expand(&target));
+        Ok(UdpClientBuilder::new(template, uri))
+    }
+
+    /// Uses a connection of HTTP/3 that exists, whose settings have [`enable`](crate::enable)d datagrams.
+    pub fn over(client: h3::Client, template: Template) -> Self {
         Self {
             template,
-            headers,
-            link,
+            headers: HeaderMap::new(),
+            link: Link::over(client),
         }
     }
 
@@ -93,60 +92,31 @@ impl UdpClient {
     /// # Cancel safety
     /// The same as for [`open`](Self::open).
     pub async fn open_target(&self, target: Target) -> Result<Socket, OpenError> {
-        match &self.link {
-            Link::Http3 { client, .. } => {
-                let response = client
-                    .connect(self.request(&target, Carrier::Http3)?)
-                    .await?;
-                request::check_response(Carrier::Http3, &response)?;
-                let (stream, datagrams) = Stream::of_http3(response.into_body());
-                if let Some(datagrams) = &datagrams {
-                    datagrams.negotiated().await;
-                }
-                let tunnel = Tunnel::start(Side::Client, stream, datagrams);
-                let socket = Socket::new(tunnel, target, Carrier::Http3, Some(client.clone()));
-                wait_for_size(&socket, client).await;
-                Ok(socket)
-            }
-            Link::Tcp(proxy) => {
-                let carrier = proxy.carrier();
-                let stream = proxy.open(self.request(&target, carrier)?).await?;
-                let tunnel = Tunnel::start(Side::Client, Stream::of_hyper(stream), None);
-                Ok(Socket::new(tunnel, target, carrier, None))
-            }
-        }
-    }
-
-    fn request(&self, target: &Target, carrier: Carrier) -> Result<Request<()>, OpenError> {
-        let mut request = request::connect_udp(&self.template, target, carrier)?;
-        for (name, value) in &self.headers {
-            request.headers_mut().append(name, value.clone());
-        }
-        Ok(request)
+        let request = request::connect_udp(&self.template, &target, self.link.carrier())?;
+        let tunnel = self
+            .link
+            .open(request, &self.headers, Protocol::Udp)
+            .await?;
+        self.link.wait_for_size(&tunnel, SMALLEST_QUIC).await;
+        let connection = self.link.http3().cloned();
+        Ok(Socket::new(tunnel, target, self.link.carrier(), connection))
     }
 
     /// Returns the connection to the proxy, over HTTP/3.
     pub const fn http3(&self) -> Option<&h3::Client> {
-        match &self.link {
-            Link::Http3 { client, .. } => Some(client),
-            Link::Tcp(_) => None,
-        }
+        self.link.http3()
     }
 }
 
-/// Waits until the path to the proxy carries the smallest packets of QUIC (RFC 9000 §14). The search for its MTU takes a
-/// few round trips after the handshake.
-async fn wait_for_size(socket: &Socket, client: &h3::Client) {
-    let wait = async {
-        let mut size = client.quic().watch_datagram_size();
-        while socket.max_size() < SMALLEST_QUIC && size.changed().await.is_ok() {}
-    };
-    // A path with a smaller MTU carries other protocols.
-    let _ = runtime::timeout(LONGEST_WAIT, wait).await;
+impl FromLink for UdpClient {
+    fn from_link(template: &str, headers: HeaderMap, link: Link) -> Result<Self, InvalidTemplate> {
+        Ok(Self {
+            template: Template::new(template)?,
+            headers,
+            link,
+        })
+    }
 }
 
-/// Payload of the smallest packets of QUIC that every path has to carry.
+/// Payload of the smallest packets of QUIC, which every path has to carry (RFC 9000 §14).
 const SMALLEST_QUIC: usize = 1200;
-
-/// Time for the search for the MTU of the path to the proxy.
-const LONGEST_WAIT: Duration = Duration::from_secs(1);

@@ -47,8 +47,12 @@ mod client;
 mod clients;
 mod connect;
 mod enable;
+mod front;
 mod ip;
+mod link;
+mod offer;
 mod open_error;
+mod protocol;
 mod proxy;
 mod relay;
 mod resolve;
@@ -69,7 +73,7 @@ pub use courser_masque::{
     Prohibited, ProxyError, ReportedError, Target, Template, WellKnown,
 };
 
-pub use self::builder::UdpClientBuilder;
+pub use self::builder::{ClientBuilder, IpClientBuilder, UdpClientBuilder};
 pub use self::client::UdpClient;
 pub use self::clients::{Client, Denied};
 pub use self::enable::enable;

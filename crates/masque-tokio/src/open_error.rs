@@ -35,7 +35,7 @@ pub enum OpenError {
     /// The proxy has not announced extended CONNECT over HTTP/2 (RFC 8441 §3).
     #[error("the proxy does not support extended CONNECT over HTTP/2; HTTP/1.1 may work")]
     Unsupported,
-    /// The proxy has refused the tunnel, or does not speak CONNECT-UDP.
+    /// The proxy has refused the tunnel, or does not speak its protocol.
     #[error("{0}")]
     Refused(#[from] Refused),
     /// The request over HTTP/3 has failed.

@@ -8,23 +8,23 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
 
-use courser_base::Side;
-use courser_http3_tokio::{self as h3, Datagrams, EarlyData, Empty, OnUpgrade};
-use courser_masque::request::{self, Carrier, Refusal};
-use courser_masque::{Host, InvalidTemplate, Limits, Policy, ProxyError, Target, Template};
+use courser_http3_tokio::Empty;
+use courser_masque::request::{self, Refusal};
+use courser_masque::{Host, InvalidTemplate, Limits, Policy, Target, Template};
 use courser_quic::hooks::PeerSocket;
 use courser_quic::runtime;
 use http::request::Parts;
-use http::{Request, Response, StatusCode};
+use http::{Request, Response};
 use tower_service::Service;
 
-use crate::clients::{Client, Denied, Full, Permit, Table};
+use crate::clients::{Client, Denied, Permit};
 use crate::connect::connect;
+use crate::front::{Authentication, Front};
+use crate::offer::Offer;
 use crate::relay::{Counters, Relay};
-use crate::resolve::{Lookups, Resolver, Resolving, system};
+use crate::resolve::Resolving;
 use crate::stats::ProxyStats;
-use crate::stream::Stream;
-use crate::tunnel::Tunnel;
+use crate::tunnel::Protocol;
 
 /// A proxy that sends UDP packets for its clients (CONNECT-UDP, RFC 9298), as a tower service for any router, over
 /// HTTP/3, HTTP/2 and HTTP/1.1.
@@ -62,44 +62,18 @@ use crate::tunnel::Tunnel;
 /// ```
 #[derive(Clone)]
 pub struct UdpProxy {
-    settings: Settings,
-    state: Arc<State>,
-}
-
-#[derive(Clone)]
-struct Settings {
     policy: Arc<Policy>,
     limits: Limits,
     templates: Arc<[Template]>,
-    name: Arc<str>,
-    authentication: Authentication,
-    resolver: Resolver,
-}
-
-/// Returns the client of a request.
-type Authenticate = dyn Fn(&Parts) -> Result<Client, Denied> + Send + Sync;
-
-#[derive(Clone)]
-enum Authentication {
-    /// The program has not decided.
-    Missing,
-    None,
-    By(Arc<Authenticate>),
-}
-
-/// What clones share.
-#[derive(Debug, Default)]
-struct State {
-    table: Arc<Table>,
-    lookups: Lookups,
+    front: Front,
     counters: Arc<Counters>,
 }
 
 impl fmt::Debug for UdpProxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("UdpProxy")
-            .field("policy", &self.settings.policy)
-            .field("limits", &self.settings.limits)
+            .field("policy", &self.policy)
+            .field("limits", &self.limits)
             .finish_non_exhaustive()
     }
 }
@@ -108,15 +82,11 @@ impl UdpProxy {
     /// Creates a proxy at the well-known path (RFC 9298 §2), with the default limits.
     pub fn new(policy: Policy) -> Self {
         Self {
-            settings: Settings {
-                policy: Arc::new(policy),
-                limits: Limits::default(),
-                templates: Template::path(Template::WELL_KNOWN).into_iter().collect(),
-                name: "courser".into(),
-                authentication: Authentication::Missing,
-                resolver: system(),
-            },
-            state: Arc::default(),
+            policy: Arc::new(policy),
+            limits: Limits::default(),
+            templates: Template::path(Template::WELL_KNOWN).into_iter().collect(),
+            front: Front::default(),
+            counters: Arc::default(),
         }
     }
 
@@ -127,7 +97,7 @@ impl UdpProxy {
         mut self,
         check: impl Fn(&Parts) -> Result<Client, Denied> + Send + Sync + 'static,
     ) -> Self {
-        self.settings.authentication = Authentication::By(Arc::new(check));
+        self.front.authentication = Authentication::By(Arc::new(check));
         self
     }
 
@@ -135,14 +105,14 @@ impl UdpProxy {
     /// told apart by their addresses; others share the limit of all tunnels only.
     #[must_use]
     pub fn open_to_all(mut self) -> Self {
-        self.settings.authentication = Authentication::None;
+        self.front.authentication = Authentication::None;
         self
     }
 
     /// Sets what clients may use.
     #[must_use]
     pub const fn limits(mut self, limits: Limits) -> Self {
-        self.settings.limits = limits;
+        self.limits = limits;
         self
     }
 
@@ -152,14 +122,14 @@ impl UdpProxy {
     /// # Errors
     /// Returns an error if the template of the path is invalid.
     pub fn path(mut self, template: &str) -> Result<Self, InvalidTemplate> {
-        self.settings.templates = Arc::new([Template::path(template)?]);
+        self.templates = Arc::new([Template::path(template)?]);
         Ok(self)
     }
 
     /// Sets the name of the proxy in the field Proxy-Status (RFC 9209). Default `courser`.
     #[must_use]
     pub fn name(mut self, name: &str) -> Self {
-        self.settings.name = name.into();
+        self.front.name = name.into();
         self
     }
 
@@ -170,19 +140,17 @@ impl UdpProxy {
         mut self,
         resolve: impl Fn(String, u16) -> Resolving + Send + Sync + 'static,
     ) -> Self {
-        self.settings.resolver = Arc::new(resolve);
+        self.front.resolver = Arc::new(resolve);
         self
     }
 
     /// Returns the counters of all clones.
     pub fn stats(&self) -> ProxyStats {
-        let State {
-            table, counters, ..
-        } = &*self.state;
+        let counters = &self.counters;
         ProxyStats {
-            open: table.open() as u64,
+            open: self.front.open_tunnels(),
             opened: counters.opened.load(Relaxed),
-            refused: counters.refused.load(Relaxed),
+            refused: self.front.refused(),
             to_targets: counters.to_targets.load(Relaxed),
             from_targets: counters.from_targets.load(Relaxed),
             dropped: counters.dropped.load(Relaxed),
@@ -201,31 +169,23 @@ impl UdpProxy {
     pub async fn answer<B, R: Default>(&self, request: Request<B>) -> Response<R> {
         // The body of a request over HTTP/3 is its stream, which the upgrade takes.
         let (parts, _body) = request.into_parts();
-        match self.open(Request::from_parts(parts, ())).await {
-            Ok(response) => response.map(|()| R::default()),
-            Err(refusal) => {
-                self.state.counters.refused.fetch_add(1, Relaxed);
-                refusal.into_response()
-            }
-        }
+        let answer = self.open(Request::from_parts(parts, ())).await;
+        self.front.respond(answer)
     }
 
     async fn open(&self, mut request: Request<()>) -> Result<Response<()>, Refusal> {
         let target = self.check(&request)?;
-        let (parts, ()) = request.into_parts();
-        let client = self.client_of(&parts)?;
-        request = Request::from_parts(parts, ());
-        let permit = self.admit(client)?;
-        let offer = Offer::of(&mut request, &self.settings.limits).ok_or_else(|| {
-            self.refuse(ProxyError::ProxyInternalError, "the server has no upgrades")
-        })?;
+        let client = self.front.client_of(&mut request)?;
+        let permit = self.front.admit(client, &self.limits)?;
+        let early = (self.limits.early_datagrams, self.limits.early_bytes);
+        let offer = self.front.offer(&mut request, early)?;
         let socket = self.reach(&target).await?;
         let response = request::accept(offer.carrier());
         let task = Opened {
             offer,
             socket,
-            limits: self.settings.limits,
-            counters: self.state.counters.clone(),
+            limits: self.limits,
+            counters: self.counters.clone(),
             _permit: permit,
         };
         runtime::spawn(task.run());
@@ -234,78 +194,19 @@ impl UdpProxy {
 
     /// Returns the target of a request that is well-formed.
     fn check(&self, request: &Request<()>) -> Result<Target, Refusal> {
-        if request.extensions().get::<EarlyData>().is_some() {
-            // An attacker may replay it (RFC 8470 §5.2).
-            return Err(Refusal::new(
-                StatusCode::TOO_EARLY,
-                "a tunnel in early data",
-            ));
-        }
-        let extensions = request.extensions();
-        let http3 = extensions.get::<h3::Protocol>().map(h3::Protocol::as_str);
-        let http2 = extensions
-            .get::<hyper::ext::Protocol>()
-            .map(hyper::ext::Protocol::as_str);
-        let mut found = Err(Refusal::new(StatusCode::NOT_FOUND, "no path of the proxy"));
-        for template in self.settings.templates.iter() {
-            found = request::check(request, http3.or(http2), template);
-            match &found {
-                Err(refusal) if refusal.status == StatusCode::NOT_FOUND => {}
-                _ => break,
-            }
-        }
-        found
-    }
-
-    /// Returns the client of a request, or `None` for one without a name.
-    fn client_of(&self, parts: &Parts) -> Result<Option<Client>, Refusal> {
-        match &self.settings.authentication {
-            Authentication::Missing => Err(Denied::challenge("Bearer").into_refusal()),
-            Authentication::None => Ok(peer_of(parts)),
-            Authentication::By(check) => check(parts).map(Some).map_err(Denied::into_refusal),
-        }
-    }
-
-    fn admit(&self, client: Option<Client>) -> Result<Permit, Refusal> {
-        let admitted = self.state.table.admit(client, &self.settings.limits);
-        admitted.map_err(|full| match full {
-            Full::Proxy => self.refuse(ProxyError::ConnectionLimitReached, "the proxy has no room"),
-            Full::Client => {
-                let text = "the client has as many tunnels as it may have";
-                let mut refusal = self.refuse(ProxyError::HttpRequestDenied, text);
-                refusal.status = StatusCode::TOO_MANY_REQUESTS;
-                refusal
-            }
-        })
+        self.front
+            .check(request, &self.templates, request::check::<()>)
     }
 
     /// Resolves the name of a target, judges its addresses, and opens a socket.
     async fn reach(&self, target: &Target) -> Result<PeerSocket, Refusal> {
-        let Settings {
-            limits, resolver, ..
-        } = &self.settings;
         let port = target.port().get();
-        let mut addresses = match target.host() {
+        let addresses = match target.host() {
             Host::Ip(ip) => vec![SocketAddr::from((*ip, port))],
-            Host::Name(name) => {
-                let lookups = &self.state.lookups;
-                let resolved = lookups
-                    .resolve(resolver, name, port, limits.resolution)
-                    .await;
-                resolved.map_err(|error| self.refuse(error, &format!("{name} is not resolved")))?
-            }
+            Host::Name(name) => self.front.resolve(name, port, &self.limits).await?,
         };
-        addresses.truncate(limits.answers);
-        // A resolver of the user may return other ports, which nobody has asked for.
-        addresses
-            .iter_mut()
-            .for_each(|address| address.set_port(port));
-        connect(&self.settings.policy, &addresses)
-            .map_err(|(error, reason)| self.refuse(error, &reason))
-    }
-
-    fn refuse(&self, error: ProxyError, reason: &str) -> Refusal {
-        error.refusal(&self.settings.name, reason)
+        connect(&self.policy, &addresses)
+            .map_err(|(error, reason)| self.front.refuse(error, &reason))
     }
 }
 
@@ -324,51 +225,6 @@ impl<B: Send + 'static> Service<Request<B>> for UdpProxy {
     }
 }
 
-/// Returns the client at the address of a connection of `courser::serve`.
-fn peer_of(parts: &Parts) -> Option<Client> {
-    #[cfg(feature = "server")]
-    return parts
-        .extensions
-        .get::<courser_server::Peer>()
-        .map(|peer| Client::at(peer.address().ip()));
-    #[cfg(not(feature = "server"))]
-    {
-        let _ = parts;
-        None
-    }
-}
-
-/// The stream of a request, once its response is sent.
-enum Offer {
-    Http3(OnUpgrade),
-    Hyper(Carrier, hyper::upgrade::OnUpgrade),
-}
-
-impl Offer {
-    fn of(request: &mut Request<()>, limits: &Limits) -> Option<Self> {
-        let carrier = Carrier::of(request.version())?;
-        if carrier == Carrier::Http3 {
-            if let Some(datagrams) = request.extensions().get::<Datagrams>() {
-                // Those that arrive while the name is resolved (limit K622).
-                datagrams.set_receive_limits(limits.early_datagrams, limits.early_bytes);
-                datagrams.accept();
-            }
-            return h3::upgrade(request).map(Self::Http3);
-        }
-        let upgrade = request
-            .extensions_mut()
-            .remove::<hyper::upgrade::OnUpgrade>()?;
-        Some(Self::Hyper(carrier, upgrade))
-    }
-
-    const fn carrier(&self) -> Carrier {
-        match self {
-            Self::Http3(_) => Carrier::Http3,
-            Self::Hyper(carrier, _) => *carrier,
-        }
-    }
-}
-
 /// A tunnel whose response is on its way.
 struct Opened {
     offer: Offer,
@@ -380,23 +236,10 @@ struct Opened {
 
 impl Opened {
     async fn run(self) {
-        // An error means that the request has ended before its response.
-        let (stream, datagrams) = match self.offer {
-            Offer::Http3(upgrade) => match upgrade.await {
-                Ok(stream) => Stream::of_http3(stream),
-                Err(_) => return,
-            },
-            Offer::Hyper(_, upgrade) => match upgrade.await {
-                Ok(stream) => (Stream::of_hyper(stream), None),
-                Err(_) => return,
-            },
+        let Some(tunnel) = self.offer.start(Protocol::Udp).await else {
+            return;
         };
-        if let Some(datagrams) = &datagrams {
-            // Whether they go into frames or capsules is known once the settings of the client have arrived.
-            datagrams.negotiated().await;
-        }
         self.counters.opened.fetch_add(1, Relaxed);
-        let tunnel = Tunnel::start(Side::Server, stream, datagrams);
         Relay::new(tunnel, self.socket, self.limits, self.counters)
             .run()
             .await;

@@ -22,7 +22,6 @@ use crate::tunnel::{Ended, Tunnel};
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) opened: AtomicU64,
-    pub(crate) refused: AtomicU64,
     pub(crate) to_targets: AtomicU64,
     pub(crate) from_targets: AtomicU64,
     pub(crate) dropped: AtomicU64,

@@ -4,14 +4,15 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf as _, Bytes, BytesMut};
+use bytes::{Buf as _, BytesMut};
 use courser_http3::{Capsule, CapsuleReader};
 use courser_http3_tokio::{
     CapsuleReceiver, CapsuleSender, Capsules, Code, Datagrams, Received, Upgraded,
 };
-use courser_masque::datagram::MAX_DATAGRAM;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::tunnel::Protocol;
 
 /// Both directions of a stream of capsules.
 pub(crate) enum Stream {
@@ -29,6 +30,7 @@ pub(crate) struct Http3Stream {
 
 /// A stream of HTTP/2 or HTTP/1.1.
 pub(crate) struct ByteStream {
+    accepted: Vec<(u64, usize)>,
     io: TokioIo<hyper::upgrade::Upgraded>,
     reader: CapsuleReader,
     has_ended: bool,
@@ -38,15 +40,25 @@ pub(crate) struct ByteStream {
 
 impl Stream {
     /// Takes the stream of a CONNECT over HTTP/3, and its datagrams.
-    pub(crate) fn of_http3(stream: Upgraded) -> (Self, Option<Datagrams>) {
-        let (sender, receiver) = Capsules::new(stream).split();
+    pub(crate) fn of_http3(stream: Upgraded, protocol: &Protocol) -> (Self, Option<Datagrams>) {
+        let accept =
+            |capsules: Capsules, (kind, longest): &(u64, usize)| capsules.accept(*kind, *longest);
+        let capsules = protocol
+            .capsules()
+            .iter()
+            .fold(Capsules::new(stream), accept);
+        let (sender, receiver) = capsules.split();
         let (receiver, datagrams) = receiver.without_datagrams();
         let stream = Http3Stream { receiver, sender };
         (Self::Http3(Box::new(stream)), datagrams)
     }
 
-    pub(crate) fn of_hyper(stream: hyper::upgrade::Upgraded) -> Self {
+    pub(crate) fn of_hyper(stream: hyper::upgrade::Upgraded, protocol: &Protocol) -> Self {
+        // Longer datagrams are malformed, as are those of unknown contexts with more bytes than a packet can have.
+        let mut accepted = vec![(Capsule::DATAGRAM, protocol.longest_payload() + 16)];
+        accepted.extend_from_slice(protocol.capsules());
         Self::Bytes(Box::new(ByteStream {
+            accepted,
             io: TokioIo::new(stream),
             reader: CapsuleReader::default(),
             has_ended: false,
@@ -55,19 +67,16 @@ impl Stream {
         }))
     }
 
-    /// Polls for the next datagram in a capsule; `None` at the end of the direction.
-    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Lost>> {
+    /// Polls for the next datagram or accepted capsule; `None` at the end of the direction.
+    pub(crate) fn poll_next(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Received>, Lost>> {
         match self {
-            Self::Http3(stream) => loop {
-                match ready!(stream.receiver.poll_next(cx)) {
-                    Ok(Some(Received::Datagram(datagram))) => {
-                        return Poll::Ready(Ok(Some(datagram)));
-                    }
-                    Ok(Some(Received::Capsule(_))) => {} // None is accepted.
-                    Ok(None) => return Poll::Ready(Ok(None)),
-                    Err(error) => return Poll::Ready(Err(Lost(error.to_string()))),
-                }
-            },
+            Self::Http3(stream) => {
+                let next = ready!(stream.receiver.poll_next(cx));
+                Poll::Ready(next.map_err(|error| Lost(error.to_string())))
+            }
             Self::Bytes(stream) => stream.poll_next(cx),
             Self::Closed => Poll::Ready(Ok(None)),
         }
@@ -85,14 +94,14 @@ impl Stream {
         }
     }
 
-    /// Puts a datagram into a capsule, after [`poll_room`](Self::poll_room) was ready.
-    pub(crate) fn put(&mut self, datagram: &[u8]) {
+    /// Puts a capsule, such as one with a datagram, after [`poll_room`](Self::poll_room) was ready.
+    pub(crate) fn put(&mut self, kind: u64, value: &[u8]) {
         match self {
             // One capsule always fits after a flush.
-            Self::Http3(stream) => drop(stream.sender.queue(Capsule::DATAGRAM, datagram)),
+            Self::Http3(stream) => drop(stream.sender.queue(kind, value)),
             Self::Bytes(stream) => {
-                let mut capsule = Vec::with_capacity(datagram.len() + 8);
-                Capsule::encode(&mut capsule, Capsule::DATAGRAM, datagram);
+                let mut capsule = Vec::with_capacity(value.len() + 16);
+                Capsule::encode(&mut capsule, kind, value);
                 stream.output.extend_from_slice(&capsule);
             }
             Self::Closed => {}
@@ -139,12 +148,18 @@ impl From<io::Error> for Lost {
 }
 
 impl ByteStream {
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Lost>> {
-        // Longer datagrams are malformed, as are those of unknown contexts with more bytes than UDP can carry.
-        let longest = |kind| (kind == Capsule::DATAGRAM).then_some(MAX_DATAGRAM + 8);
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Received>, Lost>> {
         loop {
+            let accepted = &self.accepted;
+            let longest = |kind| {
+                let found = accepted.iter().find(|(known, _)| *known == kind);
+                found.map(|(_, longest)| *longest)
+            };
             match self.reader.poll(longest) {
-                Ok(Some(capsule)) => return Poll::Ready(Ok(Some(capsule.value))),
+                Ok(Some(capsule)) if capsule.kind == Capsule::DATAGRAM => {
+                    return Poll::Ready(Ok(Some(Received::Datagram(capsule.value))));
+                }
+                Ok(Some(capsule)) => return Poll::Ready(Ok(Some(Received::Capsule(capsule)))),
                 Ok(None) if self.has_ended => {
                     let whole = self.reader.finish();
                     return Poll::Ready(

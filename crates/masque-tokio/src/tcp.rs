@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use courser_masque::Carrier;
-use courser_masque::request::{self, UPGRADE_TOKEN};
 use courser_quic::runtime;
 use courser_tls::rustls;
 use courser_tls::rustls::pki_types::ServerName;
@@ -23,6 +22,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use crate::open_error::OpenError;
+use crate::tunnel::Protocol;
 
 /// A proxy that is reached over TCP.
 #[derive(Debug)]
@@ -72,13 +72,17 @@ impl TcpProxy {
     }
 
     /// Sends a request, and returns its stream.
-    pub(crate) async fn open(&self, request: Request<()>) -> Result<Upgraded, OpenError> {
+    pub(crate) async fn open(
+        &self,
+        request: Request<()>,
+        protocol: &Protocol,
+    ) -> Result<Upgraded, OpenError> {
         let mut message = request.map(|()| Empty::new());
         let carrier = self.carrier();
         let response = match &self.http2 {
             Some(send) => {
-                let protocol = hyper::ext::Protocol::from_static(UPGRADE_TOKEN);
-                message.extensions_mut().insert(protocol);
+                let token = hyper::ext::Protocol::from_static(protocol.token());
+                message.extensions_mut().insert(token);
                 let mut send = send.clone();
                 send.ready().await?;
                 send.send_request(message).await?
@@ -90,7 +94,7 @@ impl TcpProxy {
                 send.send_request(message).await?
             }
         };
-        request::check_response(carrier, &response)?;
+        protocol.check_response(carrier, &response)?;
         Ok(hyper::upgrade::on(response).await?)
     }
 

@@ -1,4 +1,4 @@
-//! One end of a tunnel: UDP payloads in datagrams of HTTP/3 or in capsules.
+//! One end of a tunnel: UDP payloads or IP packets in datagrams of HTTP/3 or in capsules.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -8,11 +8,14 @@ use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use courser_base::{Mutex, Side};
-use courser_http3_tokio::{Code, DatagramError, Datagrams};
+use courser_http3::Capsule;
+use courser_http3_tokio::{Code, DatagramError, Datagrams, Received};
 use courser_masque::Contexts;
-use courser_masque::datagram::{self, Decoded};
+use courser_masque::datagram;
+use courser_masque::ip::CapsuleError;
 use courser_quic::runtime;
 
+pub(crate) use crate::protocol::{Control, Fault, Protocol};
 use crate::stats::TunnelStats;
 use crate::stream::{Lost, Stream};
 
@@ -24,6 +27,8 @@ pub(crate) struct Tunnel(Arc<Shared>);
 struct Shared {
     /// The datagrams of a request over HTTP/3, if it has them.
     datagrams: Option<Datagrams>,
+    /// The longest payload of the protocol.
+    longest: usize,
     state: Mutex<State>,
     received: AtomicU64,
     sent: AtomicU64,
@@ -33,10 +38,12 @@ struct Shared {
 #[derive(Debug)]
 struct State {
     contexts: Contexts,
-    /// UDP payloads from capsules.
+    /// Payloads from capsules.
     incoming: Queue,
     /// Datagrams for capsules.
     outgoing: Queue,
+    /// Other capsules to be sent, with their types.
+    control: VecDeque<(u64, Vec<u8>)>,
     end: Option<Ended>,
     /// True if this end wants to end the tunnel.
     is_closing: bool,
@@ -68,6 +75,14 @@ pub enum Ended {
     /// The other end has sent a malformed datagram.
     #[error("the other end has sent {0}")]
     Malformed(datagram::Malformed),
+    /// The other end has sent a capsule that breaks a rule of IP proxies.
+    #[error("the other end has sent an invalid capsule: {0}")]
+    Capsule(CapsuleError),
+    /// The path does not carry the packets that IPv6 needs (RFC 9484 §7.2).
+    #[error(
+        "the path carries packets of {0} bytes, and IPv6 needs 1280; without addresses of IPv6 it would do"
+    )]
+    Narrow(usize),
     /// The stream or its connection was lost.
     #[error("the stream of the tunnel was lost: {0}")]
     Lost(String),
@@ -92,16 +107,23 @@ impl Queue {
 
 impl Tunnel {
     /// Starts the tunnel of a request, with a task that reads and writes its stream.
-    pub(crate) fn start(side: Side, stream: Stream, datagrams: Option<Datagrams>) -> Self {
+    pub(crate) fn start(
+        side: Side,
+        stream: Stream,
+        datagrams: Option<Datagrams>,
+        protocol: Protocol,
+    ) -> Self {
         if let Some(datagrams) = &datagrams {
             datagrams.set_receive_limits(QUEUED, QUEUED_BYTES);
         }
         let shared = Arc::new(Shared {
             datagrams,
+            longest: protocol.longest_payload(),
             state: Mutex::new(State {
                 contexts: Contexts::new(side),
                 incoming: Queue::default(),
                 outgoing: Queue::default(),
+                control: VecDeque::new(),
                 end: None,
                 is_closing: false,
                 reset: None,
@@ -117,12 +139,13 @@ impl Tunnel {
         let driver = Driver {
             tunnel: Self(shared.clone()),
             stream,
+            protocol,
         };
         runtime::spawn(driver.run());
         Self(shared)
     }
 
-    /// Polls for UDP payloads, and appends up to `most` of them. Returns the end of the tunnel when nothing is left.
+    /// Polls for payloads, and appends up to `most` of them. Returns the end of the tunnel when nothing is left.
     pub(crate) fn poll_receive(
         &self,
         cx: &mut Context<'_>,
@@ -179,19 +202,31 @@ impl Tunnel {
         state.end.clone()
     }
 
-    /// Replaces datagrams behind `begin` by their UDP payloads, without those of other contexts.
+    /// Returns the payload of a datagram. `None` for one of another context, which is counted.
+    fn payload(&self, datagram: Bytes) -> Result<Option<Bytes>, datagram::Malformed> {
+        match datagram::split(datagram)? {
+            (0, payload) if payload.len() > self.0.longest => {
+                Err(datagram::Malformed::TooLong(payload.len()))
+            }
+            (0, payload) => Ok(Some(payload)),
+            (context, _) => {
+                self.0.state.lock().contexts.on_datagram(context);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Replaces datagrams behind `begin` by their payloads, without those of other contexts.
     fn decode(&self, datagrams: &mut Vec<Bytes>, begin: usize) {
         let mut fault = None;
         let mut kept = begin;
         for index in begin..datagrams.len() {
-            match datagram::decode(std::mem::take(&mut datagrams[index])) {
-                Ok(Decoded::Udp(payload)) => {
+            match self.payload(std::mem::take(&mut datagrams[index])) {
+                Ok(Some(payload)) => {
                     datagrams[kept] = payload;
                     kept += 1;
                 }
-                Ok(Decoded::Other { context, .. }) => {
-                    self.0.state.lock().contexts.on_datagram(context);
-                }
+                Ok(None) => {}
                 Err(error) => {
                     fault = Some(error);
                     break;
@@ -225,14 +260,14 @@ impl Tunnel {
             .is_some_and(Datagrams::is_negotiated)
     }
 
-    /// Returns the longest UDP payload that can be sent now.
+    /// Returns the longest payload that can be sent now.
     pub(crate) fn max_size(&self) -> usize {
         let frames = self.0.datagrams.as_ref().and_then(Datagrams::max_size);
         match frames {
             Some(size) => size
                 .saturating_sub(datagram::PREFIX_LEN)
-                .min(datagram::MAX_PAYLOAD),
-            None => datagram::MAX_PAYLOAD,
+                .min(self.0.longest),
+            None => self.0.longest,
         }
     }
 
@@ -292,6 +327,18 @@ impl Tunnel {
             driver.wake();
         }
         dropped
+    }
+
+    /// Sends a capsule that is no datagram, behind those that wait. Capsules of the other end are not read while many
+    /// wait, so that answers are bounded.
+    pub(crate) fn send_capsule(&self, kind: u64, value: Vec<u8>) {
+        let mut state = self.0.state.lock();
+        if state.end.is_none() {
+            state.control.push_back((kind, value));
+        }
+        if let Some(driver) = state.driver.take() {
+            driver.wake();
+        }
     }
 
     /// Returns the end of the tunnel, if it has ended.
@@ -362,6 +409,7 @@ impl Tunnel {
 struct Driver {
     tunnel: Tunnel,
     stream: Stream,
+    protocol: Protocol,
 }
 
 impl Driver {
@@ -378,6 +426,10 @@ impl Driver {
         let is_closing = state.is_closing;
         drop(state);
         if is_closing {
+            return self.poll_close(cx);
+        }
+        if let Poll::Ready(Fault(end, code)) = self.protocol.poll(cx, &self.tunnel) {
+            self.tunnel.abort(end, code);
             return self.poll_close(cx);
         }
         let read = self.poll_read(cx);
@@ -415,46 +467,62 @@ impl Driver {
     /// Reads capsules while there is room. `Ready` when the direction has ended.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
         for _ in 0..TURN {
-            if !self.tunnel.0.state.lock().incoming.has_room() {
-                return Poll::Pending; // The receiver wakes this task.
+            let state = self.tunnel.0.state.lock();
+            if !state.incoming.has_room() || state.control.len() >= MAX_CONTROL {
+                return Poll::Pending; // The receiver wakes this task, or the writer goes on.
             }
-            let datagram = match ready!(self.stream.poll_next(cx)) {
-                Ok(Some(datagram)) => datagram,
+            drop(state);
+            let fault = match ready!(self.stream.poll_next(cx)) {
+                Ok(Some(Received::Datagram(datagram))) => self.on_datagram(datagram),
+                Ok(Some(Received::Capsule(Capsule { kind, value }))) => {
+                    self.protocol.on_capsule(&self.tunnel, kind, &value)
+                }
                 Ok(None) => return Poll::Ready(Ended::ByPeer),
                 Err(Lost(reason)) => return Poll::Ready(Ended::Lost(reason)),
             };
-            let mut state = self.tunnel.0.state.lock();
-            match datagram::decode(datagram) {
-                Ok(Decoded::Udp(payload)) => {
-                    state.incoming.push(payload);
-                    if let Some(receiver) = state.receiver.take() {
-                        receiver.wake();
-                    }
-                }
-                Ok(Decoded::Other { context, .. }) => drop(state.contexts.on_datagram(context)),
-                Err(error) => {
-                    drop(state);
-                    self.tunnel.abort(Ended::Malformed(error), error.code());
-                    return Poll::Pending;
-                }
+            if let Err(Fault(end, code)) = fault {
+                self.tunnel.abort(end, code);
+                return Poll::Pending;
             }
         }
         cx.waker().wake_by_ref();
         Poll::Pending
     }
 
-    /// Writes datagrams in capsules.
+    /// Keeps the payload of a datagram in a capsule for the receiver.
+    fn on_datagram(&self, datagram: Bytes) -> Result<(), Fault> {
+        let payload = self.tunnel.payload(datagram);
+        let payload = payload.map_err(|error| Fault(Ended::Malformed(error), error.code()))?;
+        if let Some(payload) = payload {
+            let mut state = self.tunnel.0.state.lock();
+            state.incoming.push(payload);
+            if let Some(receiver) = state.receiver.take() {
+                receiver.wake();
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes capsules: those of control first.
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Lost>> {
         loop {
             ready!(self.stream.poll_room(cx))?;
             let mut state = self.tunnel.0.state.lock();
-            if state.outgoing.datagrams.is_empty() {
+            if state.outgoing.datagrams.is_empty() && state.control.is_empty() {
                 return Poll::Ready(Ok(()));
+            }
+            if state.control.len() >= MAX_CONTROL {
+                cx.waker().wake_by_ref(); // Reading goes on.
+            }
+            while self.stream.has_room()
+                && let Some((kind, value)) = state.control.pop_front()
+            {
+                self.stream.put(kind, &value);
             }
             while self.stream.has_room()
                 && let Some(datagram) = state.outgoing.pop()
             {
-                self.stream.put(&datagram);
+                self.stream.put(Capsule::DATAGRAM, &datagram);
             }
             if let Some(sender) = state.sender.take() {
                 sender.wake();
@@ -475,6 +543,9 @@ impl Drop for Driver {
 const QUEUED: usize = 1024;
 /// Their bytes (limit K626).
 const QUEUED_BYTES: usize = 1024 * 1024;
+
+/// Capsules of control that wait to be sent before no more are read (limit K632).
+const MAX_CONTROL: usize = 8;
 
 /// Capsules that are read in a turn.
 const TURN: usize = 64;

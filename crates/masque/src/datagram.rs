@@ -36,8 +36,8 @@ pub enum Malformed {
     /// The datagram is empty, or ends inside of its context ID.
     #[error("a datagram without a whole context ID")]
     NoContext,
-    /// The UDP payload exceeds 65 527 bytes.
-    #[error("a UDP payload of {0} bytes, allowed are 65527")]
+    /// The UDP payload exceeds 65 527 bytes, or the IP packet 65 575.
+    #[error("a payload of {0} bytes, longer than packets can be")]
     TooLong(usize),
 }
 
@@ -52,16 +52,25 @@ impl Malformed {
 ///
 /// # Errors
 /// Returns an error if the tunnel has to end.
-pub fn decode(mut payload: Bytes) -> Result<Decoded, Malformed> {
-    let mut reader = Reader::new(&payload);
-    let context = reader.varint().map_err(|_| Malformed::NoContext)?;
-    let prefix = reader.offset();
-    payload.advance(prefix);
+pub fn decode(payload: Bytes) -> Result<Decoded, Malformed> {
+    let (context, payload) = split(payload)?;
     match context {
         0 if payload.len() > MAX_PAYLOAD => Err(Malformed::TooLong(payload.len())),
         0 => Ok(Decoded::Udp(payload)),
         context => Ok(Decoded::Other { context, payload }),
     }
+}
+
+/// Splits a datagram into its context ID and the bytes after it, without copying them.
+///
+/// # Errors
+/// Returns an error if the tunnel has to end.
+pub fn split(mut payload: Bytes) -> Result<(u64, Bytes), Malformed> {
+    let mut reader = Reader::new(&payload);
+    let context = reader.varint().map_err(|_| Malformed::NoContext)?;
+    let prefix = reader.offset();
+    payload.advance(prefix);
+    Ok((context, payload))
 }
 
 /// Returns the datagram of a UDP payload.

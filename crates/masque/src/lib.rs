@@ -46,6 +46,7 @@ mod contexts;
 pub mod datagram;
 pub mod ip;
 mod limits;
+mod messages;
 mod policy;
 mod prefix;
 mod proxy_error;

@@ -30,7 +30,7 @@ impl Refusal {
     }
 
     pub(crate) fn method(allowed: &'static str) -> Self {
-        let mut refusal = Self::new(StatusCode::METHOD_NOT_ALLOWED, "no request of a UDP proxy");
+        let mut refusal = Self::new(StatusCode::METHOD_NOT_ALLOWED, "no request for a tunnel");
         refusal
             .headers
             .insert(ALLOW, HeaderValue::from_static(allowed));

@@ -1,3 +1,6 @@
+use courser_http3::Protocol;
+use http::{HeaderMap, Method, Version};
+
 use super::*;
 
 fn template() -> Template {

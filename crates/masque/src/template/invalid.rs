@@ -6,7 +6,7 @@
 pub enum InvalidTemplate {
     /// The template is no absolute URI.
     #[error(
-        "'{0}' is no absolute URI; expected a form such as https://proxy.example/udp/{{target_host}}/{{target_port}}/"
+        "'{0}' is no absolute URI; expected a form such as https://proxy.example/path/{{variable}}/"
     )]
     NotAbsolute(String),
     /// The scheme is not https.
@@ -31,7 +31,7 @@ pub enum InvalidTemplate {
     /// A character outside of `!` to `~`, a quote, or an unmatched brace.
     #[error("the template has the character {0:?}, which no URI has")]
     Character(char),
-    /// The template of a proxy has a variable other than the two, whose value it would not know.
+    /// The template of a proxy has a variable other than those of its protocol, whose value it would not know.
     #[error("the variable {0} has no meaning for a proxy")]
     Unknown(String),
     /// Values cannot be told from the text after them.

@@ -224,7 +224,7 @@ proptest! {
     #[test]
     fn targets_survive_expansion(target in targets(), template in paths()) {
         let path = template.expand(&target);
-        prop_assert!(path.parse::<Uri>().is_ok());
+        prop_assert!(path.parse::<http::Uri>().is_ok());
         prop_assert_eq!(template.find(&path), Ok(target));
     }
 

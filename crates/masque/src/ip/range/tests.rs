@@ -166,7 +166,8 @@ proptest! {
         };
         let range = AddressRange::new(address(start), address(end), None).unwrap();
         let prefixes = range.prefixes();
-        prop_assert!(prefixes.len() <= if is_v6 { 254 } else { 62 });
+        let most = if is_v6 { 254 } else { 62 };
+        prop_assert!(prefixes.len() <= most);
         prop_assert_eq!(prefixes.first().map(Prefix::first), Some(range.start()));
         prop_assert_eq!(prefixes.last().map(Prefix::last), Some(range.end()));
         for pair in prefixes.windows(2) {

@@ -1,0 +1,54 @@
+//! Requests that a proxy has accepted.
+
+use courser_base::Side;
+use courser_http3_tokio::{self as h3, Datagrams, OnUpgrade};
+use courser_masque::request::Carrier;
+use http::Request;
+
+use crate::stream::Stream;
+use crate::tunnel::{Protocol, Tunnel};
+
+/// The stream of a request, once its response is sent.
+pub(crate) enum Offer {
+    Http3(OnUpgrade),
+    Hyper(Carrier, hyper::upgrade::OnUpgrade),
+}
+
+impl Offer {
+    /// Takes the stream of a request. Up to `early` datagrams, and their bytes, wait until the tunnel starts.
+    pub(crate) fn of(request: &mut Request<()>, early: (usize, usize)) -> Option<Self> {
+        let carrier = Carrier::of(request.version())?;
+        if carrier == Carrier::Http3 {
+            if let Some(datagrams) = request.extensions().get::<Datagrams>() {
+                // Those that arrive while the name is resolved (limit K622).
+                datagrams.set_receive_limits(early.0, early.1);
+                datagrams.accept();
+            }
+            return h3::upgrade(request).map(Self::Http3);
+        }
+        let upgrade = request
+            .extensions_mut()
+            .remove::<hyper::upgrade::OnUpgrade>()?;
+        Some(Self::Hyper(carrier, upgrade))
+    }
+
+    pub(crate) const fn carrier(&self) -> Carrier {
+        match self {
+            Self::Http3(_) => Carrier::Http3,
+            Self::Hyper(carrier, _) => *carrier,
+        }
+    }
+
+    /// Starts the tunnel when the response is sent. `None` if the request has ended before.
+    pub(crate) async fn start(self, protocol: Protocol) -> Option<Tunnel> {
+        let (stream, datagrams) = match self {
+            Self::Http3(upgrade) => Stream::of_http3(upgrade.await.ok()?, &protocol),
+            Self::Hyper(_, upgrade) => (Stream::of_hyper(upgrade.await.ok()?, &protocol), None),
+        };
+        if let Some(datagrams) = &datagrams {
+            // Whether they go into frames or capsules is known once the settings of the client have arrived.
+            datagrams.negotiated().await;
+        }
+        Some(Tunnel::start(Side::Server, stream, datagrams, protocol))
+    }
+}
