@@ -30,6 +30,7 @@ const LAYERS: &[(u8, &[&str])] = &[
             "services",
             "sim",
             "trace",
+            "tunnel",
         ],
     ),
     (
@@ -65,6 +66,7 @@ const WITHIN_A_LAYER: &[(&str, &str)] = &[
     ("load", "measure"),
     ("perf", "measure"),
     ("trace", "sim"),
+    ("tunnel", "measure"),
     ("cli", "oracle"),
     ("fuzzing", "adversary"),
     ("fuzzing", "cli"),
