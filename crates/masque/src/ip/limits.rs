@@ -23,6 +23,9 @@ pub const ICMP_BURST: u32 = 50;
 /// Time until an address that was given back is given to another client (limit K631).
 pub const REST: Duration = Duration::from_secs(60);
 
+/// Addresses that rest at a time (limit K631). While there are as many, clients get none that was never assigned.
+pub const MAX_RESTING: usize = 65_536;
+
 /// The smallest MTU of a link that carries IPv6, in bytes (RFC 8200 §5).
 pub const SMALLEST_MTU: usize = 1280;
 

@@ -1,0 +1,218 @@
+//! The state of one end of a tunnel: addresses and routes of both sides (RFC 9484 §4.7).
+
+use std::collections::HashSet;
+use std::net::{IpAddr, Ipv4Addr};
+
+use courser_base::Side;
+
+use super::capsule::{AssignedAddress, Capsule, CapsuleError, RequestedAddress};
+use super::limits::REQUEST_IDS;
+use super::range::Routes;
+use crate::prefix::Prefix;
+
+/// One end of a tunnel: the addresses and routes that it has, and those that it has given.
+///
+/// Each end may send packets from the addresses that the other has assigned to it, to the ranges that the other has
+/// advertised. Capsules replace each other as a whole.
+#[derive(Clone, Debug)]
+pub struct End {
+    pub(super) side: Side,
+    /// The addresses of this end.
+    pub(super) assigned: Vec<Prefix>,
+    /// The destinations of packets of this end.
+    pub(super) routes: Routes,
+    /// The addresses of the other end.
+    pub(super) given: Vec<AssignedAddress>,
+    /// The destinations of packets of the other end.
+    pub(super) advertised: Routes,
+    pub(super) is_router: bool,
+    /// The addresses of the router at this end, of IPv4 and IPv6.
+    routers: [Option<IpAddr>; 2],
+    ignores_routes: bool,
+    /// Request IDs of the other end.
+    used: HashSet<u64>,
+    next_request: u64,
+    generation: u64,
+}
+
+/// The effect of a capsule.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// The addresses of this end have changed, or were repeated.
+    Assigned,
+    /// The routes of this end have changed, or were repeated.
+    Routes,
+    /// The other end wants addresses. Each has to be answered with [`End::assign`].
+    Requested(Vec<RequestedAddress>),
+}
+
+impl End {
+    /// Creates an end without addresses and routes. A server lowers the hop limit of packets that it sends.
+    pub fn new(side: Side) -> Self {
+        Self {
+            side,
+            assigned: Vec::new(),
+            routes: Routes::default(),
+            given: Vec::new(),
+            advertised: Routes::default(),
+            is_router: matches!(side, Side::Server),
+            routers: [None; 2],
+            ignores_routes: false,
+            used: HashSet::new(),
+            next_request: 1,
+            generation: 0,
+        }
+    }
+
+    /// Sets whether packets of other hosts are sent, whose hop limit is lowered (RFC 9484 §7.1).
+    #[must_use]
+    pub const fn forwarding(mut self, is_router: bool) -> Self {
+        self.is_router = is_router;
+        self
+    }
+
+    /// Sets the addresses from which ICMP errors come. By default the first address of this end, or 192.0.0.8 (RFC 7600
+    /// §4.8).
+    #[must_use]
+    pub const fn routers(mut self, ipv4: Option<IpAddr>, ipv6: Option<IpAddr>) -> Self {
+        self.routers = [ipv4, ipv6];
+        self
+    }
+
+    /// Ignores the ranges that the other end advertises, so that its packets come from its own addresses only.
+    #[must_use]
+    pub const fn ignoring_routes(mut self) -> Self {
+        self.ignores_routes = true;
+        self
+    }
+
+    /// Returns the addresses of this end.
+    pub fn assigned(&self) -> &[Prefix] {
+        &self.assigned
+    }
+
+    /// Returns the destinations of packets of this end.
+    pub const fn routes(&self) -> &Routes {
+        &self.routes
+    }
+
+    /// Returns the addresses of the other end.
+    pub fn given(&self) -> &[AssignedAddress] {
+        &self.given
+    }
+
+    /// Returns the destinations of packets of the other end.
+    pub const fn advertised(&self) -> &Routes {
+        &self.advertised
+    }
+
+    /// Returns a number that is another one after each change of addresses or routes.
+    pub const fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Returns true if either end has an address of IPv6.
+    pub fn has_ipv6(&self) -> bool {
+        let given = self.given.iter().map(|entry| &entry.prefix);
+        self.assigned
+            .iter()
+            .chain(given)
+            .any(|prefix| !prefix.is_ipv4())
+    }
+
+    /// Returns the address of the router at this end, for ICMP errors.
+    pub fn router(&self, is_ipv4: bool) -> Option<IpAddr> {
+        let own = || {
+            let mut prefixes = self.assigned.iter();
+            let prefix = prefixes.find(|prefix| prefix.is_ipv4() == is_ipv4);
+            prefix.map(Prefix::first)
+        };
+        let known = self.routers[usize::from(!is_ipv4)].or_else(own);
+        known.or(is_ipv4.then_some(DUMMY))
+    }
+
+    /// Requests addresses, each with an ID of its own.
+    pub fn request(&mut self, addresses: &[Prefix]) -> Capsule {
+        let request = |prefix: &Prefix| {
+            let request = self.next_request;
+            self.next_request += 1;
+            RequestedAddress {
+                request,
+                prefix: *prefix,
+            }
+        };
+        Capsule::AddressRequest(addresses.iter().map(request).collect())
+    }
+
+    /// Sets all addresses of the other end, and returns the capsule that assigns them. `refused` are requests without
+    /// an address, which are answered once.
+    pub fn assign(&mut self, given: Vec<AssignedAddress>, refused: &[RequestedAddress]) -> Capsule {
+        self.given = given;
+        self.generation += 1;
+        let refusals = refused.iter().map(|wanted| AssignedAddress {
+            request: wanted.request,
+            prefix: match wanted.prefix.is_ipv4() {
+                true => Prefix::NEW_IPV4,
+                false => Prefix::NEW_IPV6,
+            },
+        });
+        Capsule::AddressAssign(self.given.iter().copied().chain(refusals).collect())
+    }
+
+    /// Sets the destinations of packets of the other end, and returns the capsule that advertises them.
+    pub fn advertise(&mut self, routes: Routes) -> Capsule {
+        self.advertised = routes.clone();
+        self.generation += 1;
+        Capsule::RouteAdvertisement(routes)
+    }
+
+    /// Acts on a capsule of the other end.
+    ///
+    /// # Errors
+    /// Returns an error if the stream has to be reset: a request ID was used before, or there were too many.
+    pub fn on_capsule(&mut self, capsule: Capsule) -> Result<Event, CapsuleError> {
+        match capsule {
+            Capsule::AddressAssign(entries) => {
+                let is_refusal = |entry: &AssignedAddress| {
+                    let none = [Prefix::NEW_IPV4, Prefix::NEW_IPV6];
+                    none.contains(&entry.prefix)
+                };
+                let kept = entries.iter().filter(|entry| !is_refusal(entry));
+                self.assigned = kept.map(|entry| entry.prefix).collect();
+                self.generation += 1;
+                Ok(Event::Assigned)
+            }
+            Capsule::AddressRequest(wanted) => {
+                for entry in &wanted {
+                    if self.used.len() >= REQUEST_IDS {
+                        return Err(CapsuleError::TooMany(self.used.len() + 1));
+                    }
+                    if !self.used.insert(entry.request) {
+                        return Err(CapsuleError::UsedRequest(entry.request));
+                    }
+                }
+                Ok(Event::Requested(wanted))
+            }
+            Capsule::RouteAdvertisement(routes) => {
+                if !self.ignores_routes {
+                    self.routes = routes;
+                }
+                self.generation += 1;
+                Ok(Event::Routes)
+            }
+        }
+    }
+}
+
+impl AssignedAddress {
+    /// Returns an assignment that answers no request.
+    pub const fn unasked(prefix: Prefix) -> Self {
+        Self { request: 0, prefix }
+    }
+}
+
+/// The address of routers without one (RFC 7600 §4.8).
+const DUMMY: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 0, 8));
+
+#[cfg(test)]
+mod tests;
