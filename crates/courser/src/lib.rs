@@ -86,6 +86,7 @@
 //! | `grpc` | no | `grpc`: a channel and a server layer for tonic |
 //! | `webtransport` | no | `webtransport`: sessions of WebTransport beside requests |
 //! | `masque` | no | `masque`: a UDP proxy over HTTP as a tower service, and its client (RFC 9298) |
+//! | `tun` | no | `masque::Tun`: TUN devices for IP tunnels and proxies, on Linux |
 //! | `acme` | no | certificates from Let's Encrypt and other ACME servers, for `server` |
 //! | `axum` | no | `ConnectInfo` for handlers of axum, for `server` |
 //! | `files` | no | `files`: a directory as a tower service |

@@ -61,6 +61,8 @@ mod stats;
 mod stream;
 mod tcp;
 mod transport;
+#[cfg(all(feature = "tun", target_os = "linux"))]
+mod tun;
 mod tunnel;
 
 pub use courser_masque::datagram::Malformed;
@@ -82,4 +84,6 @@ pub use self::resolve::Resolving;
 pub use self::socket::{SendError, Socket};
 pub use self::stats::{ProxyStats, TunnelStats};
 pub use self::transport::Transport;
+#[cfg(all(feature = "tun", target_os = "linux"))]
+pub use self::tun::{Offloads, Tun, TunError, TunStats};
 pub use self::tunnel::Ended;

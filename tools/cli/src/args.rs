@@ -41,6 +41,8 @@ pub(crate) enum Command {
     Get(Box<crate::get::args::Arguments>),
     /// Open a WebTransport session, and connect it to standard input and output
     Webtransport(Box<crate::webtransport::args::Arguments>),
+    /// Send IP packets of this machine through a proxy (CONNECT-IP): a VPN
+    Tunnel(Box<crate::tunnel::args::Arguments>),
     /// Load-test an HTTP server, with the flags of h2load or oha
     Load(Box<crate::load::args::Arguments>),
     /// Measure QUIC, or TLS over TCP, between a client and a server

@@ -21,6 +21,7 @@ mod process;
 mod serve;
 mod sim;
 mod transfer;
+mod tunnel;
 mod values;
 mod webtransport;
 
@@ -68,6 +69,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Some(Command::Get(arguments)) => return Ok(get::main(&arguments)),
         // `webtransport` has them too.
         Some(Command::Webtransport(arguments)) => return webtransport::main(&arguments),
+        Some(Command::Tunnel(arguments)) => return tunnel::main(&arguments),
         Some(Command::Perf(PerfCommand::Server(arguments))) => perf::server_main(&arguments),
         // An interrupted measurement has its own exit code.
         Some(Command::Load(arguments)) => {

@@ -20,6 +20,7 @@ mod qpack;
 mod seeds;
 mod session;
 mod tls;
+mod tun;
 mod wire;
 
 pub use cli_files::cli_files;
@@ -31,6 +32,7 @@ pub use pair::pair;
 pub use proxy_request::proxy_request;
 pub use qpack::{qpack_decoder, qpack_instructions};
 pub use session::session;
+pub use tun::tun;
 pub use wire::{frames, header, transport_parameters};
 
 /// A fuzz target, which processes one input at a time.
@@ -48,7 +50,7 @@ const fn target(name: &'static str, run: fn(&[u8]), derived: usize) -> Target {
 }
 
 /// All fuzz targets, one for each folder of seeds.
-pub const TARGETS: [Target; 15] = [
+pub const TARGETS: [Target; 16] = [
     target("header", header, PARSER),
     target("frames", frames, PARSER),
     target("transport_parameters", transport_parameters, PARSER),
@@ -60,6 +62,7 @@ pub const TARGETS: [Target; 15] = [
     target("http3_connection", http3_connection, PARSER),
     target("session", session, PARSER),
     target("masque", masque, PARSER),
+    target("tun", tun, PARSER),
     target("endpoint", endpoint, HANDSHAKE),
     target("pair", pair, HANDSHAKE),
     target("proxy_request", proxy_request, HANDSHAKE),

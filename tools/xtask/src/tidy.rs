@@ -176,6 +176,7 @@ fn check_code(file: &File) -> Problems {
 /// Returns true for code that calls the system or instructions of the processor.
 fn may_be_unsafe(path: &str) -> bool {
     path.starts_with("crates/udp/")
+        || path.starts_with("crates/tun/")
         || path.starts_with("crates/fused/src/")
         || path == COUNTING_ALLOCATOR
         || path.starts_with(MSQUIC)
@@ -273,7 +274,7 @@ fn is_at_least(folder: &str, layer: u8) -> bool {
     layers::layer_of(folder).is_some_and(|own| own >= layer)
 }
 
-const UNSAFE_RULE: &str = "only udp and the kernels of fused may be unsafe";
+const UNSAFE_RULE: &str = "only udp, tun and the kernels of fused may be unsafe";
 
 /// The allocator of the test that measures memory. It cannot be written without `unsafe`.
 const COUNTING_ALLOCATOR: &str = "crates/courser/tests/memory/counting.rs";

@@ -4,7 +4,7 @@
 //! [`examine`] runs all checks, each of which is a function from a [`Machine`] to [`Finding`]s. They cover the
 //! kernel and its settings, socket buffers, UDP offload and ECN as measured over loopback, silent losses of a
 //! connection over loopback, interfaces, connection tracking, the firewall, the clock, limits of the process
-//! and of its control group, and drops. On request they also cover the path to a host, an address to listen on
+//! and of its control group, drops, and TUN devices with what tunnels need. On request they also cover the path to a host, an address to listen on
 //! and certificate files. The checks change nothing.
 //!
 //! ```
@@ -27,7 +27,7 @@ use courser_measure::{Failure, target};
 
 use crate::doctor::checks::{
     certificates, cgroup, clock, conntrack, drops, firewall, interfaces, kernel, limits, paths,
-    ports, sockets, sysctl,
+    ports, sockets, sysctl, tunnels,
 };
 use crate::{Finding, HTTPS};
 
@@ -69,6 +69,7 @@ pub fn examine(machine: &Machine, arguments: &Arguments) -> Result<Report, Failu
     if cfg!(target_os = "linux") {
         found.extend(limits::check(machine));
         found.extend(cgroup::check(machine));
+        found.extend(tunnels::check(machine));
     }
     found.extend(route);
     if let Some(address) = arguments.listen {

@@ -13,6 +13,7 @@ pub(crate) mod paths;
 pub(crate) mod ports;
 pub(crate) mod sockets;
 pub(crate) mod sysctl;
+pub(crate) mod tunnels;
 
 #[cfg(test)]
 pub(crate) mod testing;

@@ -1,0 +1,187 @@
+//! Keeps a tunnel.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use courser::masque::{Ended, IpTunnel, Tun};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::config::Config;
+use crate::event::Event;
+use crate::failure::Failure;
+use crate::link::{self, Link};
+use crate::machine;
+use crate::plan::{Plan, Tunnel};
+use crate::system::{System, unusable};
+
+/// Keeps a tunnel to a proxy, and the network of the system with it, until the future is dropped or the tunnel cannot be
+/// kept: the proxy refuses the client, or the system the network. A connection that is lost is made again, with growing
+/// pauses; meanwhile the device remains, and packets into it are dropped.
+///
+/// # Errors
+/// Returns the first failure before the tunnel is up, and later those that another attempt would not mend.
+///
+/// # Cancel safety
+/// Dropping the future takes back the device, addresses, routes, rules and name servers.
+pub async fn run(config: &Config, report: &mut dyn FnMut(Event)) -> Result<(), Failure> {
+    let mut addresses = link::resolve(config).await?;
+    let tun = Tun::open(config.name.as_deref()).map_err(unusable)?;
+    let mut system = System::new(&tun)?;
+    let mut link = Link::open(config, &addresses).await?;
+    let mut wait = FIRST_WAIT;
+    loop {
+        let began = Instant::now();
+        report(Event::Connected {
+            proxy: link.proxy,
+            device: tun.name().to_owned(),
+        });
+        let mut plan = None;
+        let reason = carry(config, &tun, &mut system, &link, &mut plan, report).await?;
+        if began.elapsed() > STABLE {
+            wait = FIRST_WAIT;
+        }
+        // The address that has worked comes first.
+        addresses.retain(|it| *it != link.proxy);
+        addresses.insert(0, link.proxy);
+        drop(link);
+        let mut reason = reason.to_string();
+        link = loop {
+            report(Event::Lost { reason, wait });
+            let next = reconnect(config, &mut addresses, &mut system, plan.as_mut(), wait);
+            let outcome = tokio::select! {
+                outcome = next => outcome,
+                gone = drain(&tun) => return Err(gone),
+            };
+            wait = (wait * 2).min(LONGEST_WAIT);
+            match outcome {
+                Ok(link) => break link,
+                Err(failure) if failure.is_final() => return Err(failure),
+                Err(failure) => reason = failure.to_string(),
+            }
+        };
+    }
+}
+
+/// Connects to the proxy, and returns what [`run`] would do for it. Nothing is changed on the system. What this process
+/// lacks to do it is among the warnings.
+///
+/// # Errors
+/// Returns an error if the proxy is not reached or refuses the tunnel.
+///
+/// # Cancel safety
+/// Dropping the future closes the connection.
+pub async fn check(config: &Config) -> Result<Plan, Failure> {
+    let addresses = link::resolve(config).await?;
+    let link = Link::open(config, &addresses).await?;
+    let name = config.name.as_deref().unwrap_or("tun0");
+    let mut plan = plan(config, name, &link.tunnel, link.proxy);
+    plan.warnings.extend(machine::obstacles());
+    link.tunnel.close();
+    Ok(plan)
+}
+
+fn plan(config: &Config, device: &str, tunnel: &IpTunnel, proxy: SocketAddr) -> Plan {
+    let known = Tunnel {
+        device,
+        proxy: proxy.ip().to_canonical(),
+        assigned: &tunnel.assigned().get(),
+        offered: &tunnel.routes().get(),
+        max_packet_size: tunnel.max_packet_size(),
+        has_ipv6: machine::has_ipv6(),
+    };
+    Plan::new(&known, &config.wishes)
+}
+
+/// Carries packets, and follows changes of the tunnel, until it ends.
+async fn carry(
+    config: &Config,
+    tun: &Tun,
+    system: &mut System<'_>,
+    link: &Link,
+    applied: &mut Option<Plan>,
+    report: &mut dyn FnMut(Event),
+) -> Result<Ended, Failure> {
+    let tunnel = &link.tunnel;
+    let (mut assigned, mut routes) = (tunnel.assigned(), tunnel.routes());
+    let carried = tun.carry(tunnel);
+    tokio::pin!(carried);
+    loop {
+        let wanted = plan(config, tun.name(), tunnel, link.proxy);
+        if applied.as_ref() != Some(&wanted) {
+            system.apply(&wanted)?;
+            report(Event::Applied(wanted.clone()));
+            *applied = Some(wanted);
+        }
+        let known = tunnel.max_packet_size();
+        let changed = tokio::select! {
+            ended = &mut carried => return ended.map_err(unusable),
+            changed = assigned.changed() => changed.map(drop),
+            changed = routes.changed() => changed.map(drop),
+            changed = settled(tunnel, known) => changed,
+        };
+        if let Err(ended) = changed {
+            return Ok(ended);
+        }
+    }
+}
+
+/// Waits for another size, and until the search for it rests.
+async fn settled(tunnel: &IpTunnel, known: usize) -> Result<(), Ended> {
+    let mut size = tunnel.max_packet_size_changed(known).await?;
+    while let Ok(changed) = timeout(SETTLE, tunnel.max_packet_size_changed(size)).await {
+        size = changed?;
+    }
+    Ok(())
+}
+
+/// Opens the tunnel again after a pause: through the addresses that are known, or those that the name has then.
+async fn reconnect(
+    config: &Config,
+    addresses: &mut Vec<SocketAddr>,
+    system: &mut System<'_>,
+    plan: Option<&mut Plan>,
+    wait: Duration,
+) -> Result<Link, Failure> {
+    sleep(wait).await;
+    // The name server may be behind the tunnel, so that an answer is a chance only.
+    if let Ok(Ok(found)) = timeout(LOOKUP, link::resolve(config)).await {
+        for address in found {
+            if !addresses.contains(&address) {
+                addresses.push(address);
+            }
+        }
+        addresses.truncate(crate::system::MAX_PROXIES);
+    }
+    if let Some(plan) = plan {
+        // No address may be searched through the tunnel.
+        plan.proxies = addresses.iter().map(|it| it.ip().to_canonical()).collect();
+        system.apply(plan)?;
+    }
+    Link::open(config, addresses).await
+}
+
+/// Drops the packets of the system while there is no tunnel, so that they do not arrive late.
+async fn drain(tun: &Tun) -> Failure {
+    let mut packets = Vec::new();
+    loop {
+        if let Err(error) = tun.recv_many(&mut packets, 64).await {
+            return unusable(error.into());
+        }
+        packets.clear();
+    }
+}
+
+/// The pause before the first attempt to connect again.
+const FIRST_WAIT: Duration = Duration::from_millis(500);
+
+/// The longest pause between attempts (K642).
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+
+/// Time after which a tunnel counts as one that works.
+const STABLE: Duration = Duration::from_secs(30);
+
+/// Time for the name of the proxy while there is no tunnel.
+const LOOKUP: Duration = Duration::from_secs(3);
+
+/// Time without another size, after which the MTU of the interface follows. Each change makes TCP measure again.
+const SETTLE: Duration = Duration::from_millis(200);
