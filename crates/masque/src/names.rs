@@ -55,10 +55,7 @@ impl FromStr for Names {
         };
         match name.parse() {
             Ok(Host::Name(name)) => Ok(Self {
-                name: name
-                    .strip_suffix('.')
-                    .unwrap_or(&name)
-                    .to_ascii_lowercase(),
+                name: name.strip_suffix('.').unwrap_or(&name).to_ascii_lowercase(),
                 is_below,
             }),
             _ => Err(InvalidNames(text.chars().take(64).collect())),

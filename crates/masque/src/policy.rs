@@ -289,8 +289,7 @@ impl Policy {
 
     fn verdict(&self, name: Option<&str>, target: SocketAddr) -> Result<Verdict, Prohibited> {
         let (address, port) = (target.ip(), target.port());
-        let matches =
-            |rule: &&Rule| rule.ports.contains(&port) && rule.matches.has(name, address);
+        let matches = |rule: &&Rule| rule.ports.contains(&port) && rule.matches.has(name, address);
         let mut allows_public = self.allows_public;
         match self.rules.iter().find(matches) {
             Some(rule) if !rule.allows => return Err(Prohibited::Denied(target)),

@@ -22,6 +22,8 @@ pub enum ProxyError {
     ConnectionRefused,
     /// The target does not answer in time.
     ConnectionTimeout,
+    /// The target has closed its connection before a response.
+    ConnectionTerminated,
     /// The proxy has no room for another tunnel.
     ConnectionLimitReached,
     /// The client may not use the proxy, or has too many tunnels.
@@ -42,6 +44,7 @@ impl ProxyError {
             Self::DestinationIpUnroutable => "destination_ip_unroutable",
             Self::ConnectionRefused => "connection_refused",
             Self::ConnectionTimeout => "connection_timeout",
+            Self::ConnectionTerminated => "connection_terminated",
             Self::ConnectionLimitReached => "connection_limit_reached",
             Self::HttpRequestDenied => "http_request_denied",
             Self::ProxyLoopDetected => "proxy_loop_detected",
@@ -56,6 +59,7 @@ impl ProxyError {
             Self::DnsError
             | Self::DestinationIpUnroutable
             | Self::ConnectionRefused
+            | Self::ConnectionTerminated
             | Self::ProxyLoopDetected => StatusCode::BAD_GATEWAY,
             Self::DestinationIpProhibited | Self::HttpRequestDenied => StatusCode::FORBIDDEN,
             Self::ConnectionLimitReached => StatusCode::SERVICE_UNAVAILABLE,

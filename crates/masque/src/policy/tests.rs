@@ -268,7 +268,12 @@ fn names_that_are_denied_are_not_resolved() {
             "{name}:{port}"
         );
     }
-    assert!(Policy::nothing().deny_all(0..=65535).judge_name("a.b", 1).is_err());
+    assert!(
+        Policy::nothing()
+            .deny_all(0..=65535)
+            .judge_name("a.b", 1)
+            .is_err()
+    );
     let public = "8.8.8.8:443".parse().unwrap();
     let policy = Policy::public_only()
         .allow_public(443..=443)
