@@ -54,20 +54,12 @@ impl UdpClient {
 
 impl UdpClientBuilder {
     fn new(template: Template) -> Self {
-        // A batch of the inner connection waits as a whole.
-        let transport = TransportConfig {
-            datagram_send_queue: QUEUE,
-            datagram_receive_queue: QUEUE,
-            datagram_send_buffer_size: QUEUE_BYTES,
-            datagram_receive_buffer_size: Some(QUEUE_BYTES),
-            ..TransportConfig::default()
-        };
         Self {
             template,
             carrier: Carrier::Http3,
             roots: Vec::new(),
             tls: None,
-            transport: Arc::new(transport),
+            transport: Arc::new(transport_config(TransportConfig::default())),
             headers: HeaderMap::new(),
             address: None,
         }
@@ -203,6 +195,19 @@ impl UdpClientBuilder {
             }
         }
         Err(last)
+    }
+}
+
+/// Returns transport parameters with queues of datagrams that suit a connection to a proxy: a batch of the connection
+/// inside waits as a whole. [`UdpClient::connect`] uses them; a connection for [`UdpClient::over`] has to be made with
+/// them.
+pub fn transport_config(base: TransportConfig) -> TransportConfig {
+    TransportConfig {
+        datagram_send_queue: QUEUE,
+        datagram_receive_queue: QUEUE,
+        datagram_send_buffer_size: QUEUE_BYTES,
+        datagram_receive_buffer_size: Some(QUEUE_BYTES),
+        ..base
     }
 }
 

@@ -63,6 +63,13 @@ impl UdpClient {
         )
     }
 
+    /// Adds fields to each request, such as `proxy-authorization`. They replace those that were set before.
+    #[must_use]
+    pub fn with_headers(mut self, headers: HeaderMap) -> Self {
+        self.headers = headers;
+        self
+    }
+
     pub(crate) const fn new(template: Template, headers: HeaderMap, link: Link) -> Self {
         Self {
             template,

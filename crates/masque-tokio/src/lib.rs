@@ -67,7 +67,7 @@ pub use courser_masque::{
     Names, Policy, Prefix, Prohibited, ProxyError, ReportedError, Target, Template, WellKnown,
 };
 
-pub use self::builder::UdpClientBuilder;
+pub use self::builder::{UdpClientBuilder, transport_config};
 pub use self::client::UdpClient;
 pub use self::clients::{Client, Denied, Permit};
 pub use self::enable::enable;

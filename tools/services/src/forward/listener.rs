@@ -221,7 +221,7 @@ mod tests {
         while let Some(share) = admit("192.0.2.1") {
             shares.push(share);
         }
-        assert_eq!(shares.len(), MAX_CONNECTIONS.div_ceil(3));
+        assert_eq!(shares.len(), MAX_CONNECTIONS / 3);
         while let Some(share) = admit("192.0.2.2") {
             shares.push(share);
         }
