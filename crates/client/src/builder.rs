@@ -102,6 +102,7 @@ impl Default for ClientBuilder {
             local_address: None,
             interface: None,
             proxy: Proxy::default(),
+            proxy_headers: HeaderMap::new(),
             proxies: None,
             limits: Limits::default(),
             alt_svc_file: None,

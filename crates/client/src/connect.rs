@@ -4,6 +4,8 @@ mod addresses;
 mod beside;
 mod interim_frames;
 mod late;
+#[cfg(feature = "masque")]
+mod masque;
 mod quic;
 mod socks;
 mod tcp;
@@ -69,6 +71,24 @@ async fn run(core: &Arc<Core>, key: &Key, timing: &mut Timing) -> Result<Establi
         let mut attempts = Attempts::new(core, key, vec![address]);
         return attempts.run(&mut JoinSet::new(), timing).await;
     }
+    #[cfg(feature = "masque")]
+    if let Some(via) = &key.proxy
+        && let Some(template) = &via.template
+    {
+        match masque::connect(core, key, (via, template), timing).await? {
+            masque::Through::Connected(established) => return Ok(established),
+            // The proxy is used over TCP.
+            masque::Through::Unreachable(before) => {
+                let connected = run_race(core, key, timing).await;
+                return connected.map_err(|error| error.after(&before));
+            }
+        }
+    }
+    run_race(core, key, timing).await
+}
+
+/// Opens a connection by a race to the addresses of the origin or its proxy.
+async fn run_race(core: &Arc<Core>, key: &Key, timing: &mut Timing) -> Result<Established, Error> {
     let (host, port) = match &key.proxy {
         Some(proxy) => tcp::proxy_address(&proxy.uri)?,
         None => core.settings.destination(&key.origin),
@@ -102,9 +122,9 @@ fn check_http3_can_be_used(core: &Core, key: &Key) -> Result<(), Error> {
     let authority = key.origin.authority();
     let text = if !key.origin.is_secure() {
         format!("only HTTP/3 is allowed, which is always encrypted: use https://{authority}")
-    } else if key.proxy.is_some() {
+    } else if key.proxy.as_ref().is_some_and(|it| it.template.is_none()) {
         format!(
-            "only HTTP/3 is allowed, which cannot use a proxy, but a proxy is set for \
+            "only HTTP/3 is allowed, which can use a MASQUE proxy only, but another proxy is set for \
              {authority}: except this host from it, or allow other versions"
         )
     } else if !core.may_use_quic(key) {

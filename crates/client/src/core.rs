@@ -23,6 +23,8 @@ use super::endpoints::Endpoints;
 use super::error::{Error, ErrorKind};
 use super::family::Family;
 use super::link::{Established, Facts};
+#[cfg(feature = "masque")]
+use super::masque_links::MasqueLinks;
 use super::move_permits::MovePermits;
 use super::origin::Origin;
 use super::pool::{Key, Limits, Pool};
@@ -65,6 +67,8 @@ pub(super) struct Settings {
     pub(super) interface: Option<String>,
     pub(super) proxy: Proxy,
     pub(super) proxies: Option<Proxies>,
+    /// Fields of requests to proxies.
+    pub(super) proxy_headers: HeaderMap,
     pub(super) limits: Limits,
     pub(super) alt_svc_file: Option<PathBuf>,
     pub(super) early_data: bool,
@@ -153,6 +157,9 @@ pub(super) struct Core {
     pub(super) resolver: Arc<dyn Resolve>,
     pub(super) pool: Arc<Pool>,
     pub(super) quic: Endpoints,
+    /// The connections to MASQUE proxies.
+    #[cfg(feature = "masque")]
+    pub(super) masque: MasqueLinks,
     pub(super) moves: MovePermits,
     pub(super) budgets: Budgets,
     /// The remembered settings of servers, or `None` if early data is off.
@@ -188,6 +195,8 @@ impl Core {
             // Requests may use QUIC even if the client does not.
             early_data: settings.early_data.then(Remembered::default),
             quic: Endpoints::new(settings.greases_quic_bit),
+            #[cfg(feature = "masque")]
+            masque: MasqueLinks::default(),
             moves: MovePermits::default(),
             budgets: Budgets::default(),
             settings,

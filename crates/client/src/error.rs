@@ -150,6 +150,13 @@ impl Error {
         self
     }
 
+    /// Adds the failure of another way that was tried before.
+    #[cfg(feature = "masque")]
+    pub(super) fn after(mut self, before: &Self) -> Self {
+        self.0.text = format!("{} (before: {})", self.0.text, before.0.text);
+        self
+    }
+
     /// Adds the request that failed.
     pub(super) fn of_request(mut self, method: &Method, url: &Uri) -> Self {
         self.0.is_idempotent = method.is_idempotent();

@@ -54,6 +54,9 @@ mod history;
 pub mod hooks;
 mod interim;
 mod link;
+#[cfg(feature = "masque")]
+mod masque_links;
+mod masque_url;
 mod move_permits;
 mod moves;
 pub mod multipart;

@@ -53,8 +53,8 @@ pub(super) enum Proxied {
     No,
     /// The proxy only forwards the bytes of a tunnel.
     Tunnel,
-    /// The proxy reads requests and may require these credentials.
-    Visible(Option<http::HeaderValue>),
+    /// The proxy reads requests and receives these fields, such as credentials.
+    Visible(Option<Box<http::HeaderMap>>),
 }
 
 /// A connection with its known properties.
@@ -134,6 +134,15 @@ impl Established {
     pub(super) fn announced(mut self, is_announced: bool) -> Self {
         if let Some(facts) = self.facts_mut() {
             facts.is_announced = is_announced;
+        }
+        self
+    }
+
+    /// Marks a new connection that passes a proxy.
+    #[cfg(feature = "masque")]
+    pub(super) fn proxied(mut self, proxied: Proxied) -> Self {
+        if let Some(facts) = self.facts_mut() {
+            facts.proxy = proxied;
         }
         self
     }

@@ -7,9 +7,10 @@ use http::{HeaderValue, Uri};
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 
 use super::error::{Error, ErrorKind};
+use super::masque_url::{self, MasqueUrl};
 use super::origin::Origin;
 
-/// The proxies of a client. Requests through a proxy do not use QUIC.
+/// The proxies of a client. Requests use HTTP/3 through MASQUE proxies only.
 ///
 /// ```
 /// # mod courser { pub use courser_quic::*; pub use courser_client::{self as client, Client}; }
@@ -36,7 +37,8 @@ use super::origin::Origin;
 /// - `https`: connects to the proxy over TLS,
 /// - `socks5h`: SOCKS5 (RFC 1928), with names resolved by the proxy,
 /// - `socks5`: SOCKS5, with names resolved by the client,
-/// - `socks4a`, `socks4`: SOCKS4 with and without names; IPv4 only, and a password is ignored.
+/// - `socks4a`, `socks4`: SOCKS4 with and without names; IPv4 only, and a password is ignored,
+/// - `masque`: connects to the proxy over HTTP/3, with the feature `masque`; see [`Proxy::masque`].
 ///
 /// The default port of SOCKS proxies is 1080. Exceptions are a list in the format of `NO_PROXY`: hosts, domains
 /// and networks to connect to directly, separated by commas.
@@ -102,6 +104,47 @@ impl Proxy {
         Self::Function(ProxyFunction(Arc::new(choose)))
     }
 
+    /// Returns a MASQUE proxy for all hosts, without exceptions: a URI template of CONNECT-UDP (RFC 9298 §2) such as
+    /// `https://proxy.example/.well-known/masque/udp/{target_host}/{target_port}/`, or `HOST[:PORT]` or
+    /// `masque://HOST[:PORT]` for the well-known one. The default port is 443. A user and password may stand before the
+    /// host.
+    ///
+    /// The client has one connection over HTTP/3 to the proxy. Requests use HTTP/3 to their servers through
+    /// CONNECT-UDP, and HTTP/2 or HTTP/1.1 through CONNECT on the same connection: if the proxy refuses CONNECT-UDP, if the
+    /// server does not answer over QUIC, or if the version of the request asks for it. A proxy that is not reached over
+    /// QUIC is used like one with the scheme `https`.
+    ///
+    /// ```
+    /// # mod courser { pub use courser_client::{self as client, Client}; }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use courser::Client;
+    /// use courser::client::Proxy;
+    ///
+    /// let proxy = Proxy::masque("alice:token@proxy.example:4433")?.except("localhost");
+    /// let client = Client::builder().proxy(proxy).build()?;
+    /// assert!(Proxy::masque("https://proxy.example/{target_host}").is_err());
+    /// # drop(client);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] if it is neither a template with both variables nor a host.
+    #[cfg(feature = "masque")]
+    pub fn masque(proxy: &str) -> Result<Self, Error> {
+        let is_url = proxy.contains("://");
+        let url = match is_url {
+            true => proxy.to_owned(),
+            false => format!("masque://{proxy}"),
+        };
+        match masque_url::parse(&url) {
+            Some(parsed) => parsed.map(|_| Self::all(url)),
+            None => Err(Error::new(
+                ErrorKind::Config,
+                "a MASQUE proxy is HOST[:PORT] or a template with {target_host} and {target_port}",
+            )),
+        }
+    }
+
     /// Connects directly to these hosts, domains and networks, separated by commas as in `NO_PROXY`. Has no effect
     /// on [`Environment`](Self::Environment), [`Direct`](Self::Direct) and [`Function`](Self::Function).
     #[must_use]
@@ -137,6 +180,8 @@ pub(super) struct Via {
     pub(super) authorization: Option<HeaderValue>,
     /// The user and password of a SOCKS proxy.
     pub(super) credentials: Option<(String, String)>,
+    /// The URI template of a MASQUE proxy.
+    pub(super) template: Option<Arc<str>>,
 }
 
 impl Via {
@@ -146,13 +191,17 @@ impl Via {
             uri: intercept.uri().clone(),
             authorization: intercept.basic_auth().cloned(),
             credentials: raw.map(|(user, password)| (user.to_owned(), password.to_owned())),
+            template: None,
         }
     }
 }
 
 impl fmt::Display for Via {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scheme = self.uri.scheme_str().unwrap_or("http");
+        let scheme = match self.template {
+            Some(_) => "masque",
+            None => self.uri.scheme_str().unwrap_or("http"),
+        };
         let authority = self.uri.authority().map_or("", |it| it.as_str());
         // The matcher removes credentials; this only makes sure of it.
         let place = authority.rsplit('@').next().unwrap_or_default();
@@ -173,6 +222,8 @@ pub(super) struct Proxies {
     /// Proxies that cannot be used. [`Matcher`] would silently skip them, so it has invalid names in their
     /// place, and a request through such a name fails with the reason.
     unusable: Vec<Unusable>,
+    /// MASQUE proxies, for which [`Matcher`] has placeholders too.
+    masque: Vec<MasqueUrl>,
 }
 
 #[derive(Debug)]
@@ -203,6 +254,7 @@ impl Proxies {
             Proxy::Function(function) => Some(Self {
                 rule: Rule::Function(function.clone()),
                 unusable: Vec::new(),
+                masque: Vec::new(),
             }),
         })
     }
@@ -214,7 +266,7 @@ impl Proxies {
         if variable("REQUEST_METHOD").is_some() {
             return None;
         }
-        let mut unusable = Vec::new();
+        let (mut unusable, mut masque) = (Vec::new(), Vec::new());
         let first = |names: [&'static str; 2]| {
             let mut named = names.into_iter();
             named.find_map(|name| variable(name).map(|value| (name, value)))
@@ -225,7 +277,7 @@ impl Proxies {
                 return None;
             }
             let Err((kind, text)) = check(&value, name) else {
-                return Some(value);
+                return Some(masque_url::place(value, &mut masque));
             };
             let placeholder = format!("{}.unusable.invalid", unusable.len());
             let url = format!("http://{placeholder}");
@@ -252,14 +304,17 @@ impl Proxies {
         Some(Self {
             rule: Rule::Hosts(Box::new(matcher)),
             unusable,
+            masque,
         })
     }
 
     /// Returns one proxy for all hosts except those in `except`.
     fn of_url(url: &str, except: &str) -> Result<Self, Error> {
         check(url, "the proxy's URL").map_err(|(kind, text)| Error::new(kind, text))?;
-        let matcher = Matcher::builder().all(url.to_owned());
-        Ok(Self::of_matcher(matcher.no(except.to_owned()).build()))
+        let mut masque = Vec::new();
+        let url = masque_url::place(url.to_owned(), &mut masque);
+        let matcher = Matcher::builder().all(url).no(except.to_owned());
+        Ok(Self::of_matcher(matcher.build(), masque))
     }
 
     /// Returns one proxy for each scheme, or `None` if neither has one.
@@ -277,18 +332,21 @@ impl Proxies {
         if http.is_none() && https.is_none() {
             return Ok(None);
         }
-        let matcher = Matcher::builder()
-            .http(http.unwrap_or_default().to_owned())
-            .https(https.unwrap_or_default().to_owned());
-        Ok(Some(Self::of_matcher(
-            matcher.no(except.to_owned()).build(),
-        )))
+        let mut masque = Vec::new();
+        let mut place = |url: Option<&str>| {
+            let url = url.unwrap_or_default().to_owned();
+            masque_url::place(url, &mut masque)
+        };
+        let matcher = Matcher::builder().http(place(http)).https(place(https));
+        let matcher = matcher.no(except.to_owned()).build();
+        Ok(Some(Self::of_matcher(matcher, masque)))
     }
 
-    fn of_matcher(matcher: Matcher) -> Self {
+    fn of_matcher(matcher: Matcher, masque: Vec<MasqueUrl>) -> Self {
         Self {
             rule: Rule::Hosts(Box::new(matcher)),
             unusable: Vec::new(),
+            masque,
         }
     }
 
@@ -307,7 +365,7 @@ impl Proxies {
                 };
                 let via = Via::of(&intercept);
                 self.expect_usable(&via.uri)?;
-                Ok(Some(Arc::new(via)))
+                Ok(Some(Arc::new(self.of_place(via))))
             }
             Rule::Function(function) => {
                 let Some(url) = function.0(uri) else {
@@ -318,9 +376,20 @@ impl Proxies {
                     return Ok(None);
                 };
                 let intercept = matcher.intercept(uri);
-                Ok(intercept.map(|intercept| Arc::new(Via::of(&intercept))))
+                let via = intercept.map(|intercept| chosen.of_place(Via::of(&intercept)));
+                Ok(via.map(Arc::new))
             }
         }
+    }
+
+    /// Replaces the placeholder of a MASQUE proxy.
+    fn of_place(&self, mut via: Via) -> Via {
+        let mut known = self.masque.iter();
+        if let Some(masque) = known.find(|it| via.uri.host() == Some(&it.placeholder)) {
+            via.uri = masque.uri.clone();
+            via.template = Some(masque.template.clone());
+        }
+        via
     }
 
     /// Returns an error if a proxy that was selected for a request cannot be used.
@@ -335,6 +404,10 @@ impl Proxies {
 
 /// Checks the URL of a proxy. `source` names its origin in messages.
 fn check(url: &str, source: &str) -> Result<(), (ErrorKind, String)> {
+    if let Some(parsed) = masque_url::parse(url) {
+        let wrong = |error: Error| (error.kind(), format!("{source}: {error}"));
+        return parsed.map(|_| ()).map_err(wrong);
+    }
     let uri = url.parse::<Uri>().ok();
     let uri = uri.filter(|uri| uri.host().is_some_and(|host| !host.is_empty()));
     let Some(uri) = uri else {
@@ -348,7 +421,7 @@ fn check(url: &str, source: &str) -> Result<(), (ErrorKind, String)> {
         Some(scheme) => {
             let text = format!(
                 "{source}: proxies with the scheme '{scheme}' are not supported: use http, https, \
-                 socks5h, socks5, socks4a or socks4"
+                 socks5h, socks5, socks4a, socks4 or masque"
             );
             Err((ErrorKind::Unsupported, text))
         }

@@ -54,8 +54,10 @@ pub(super) fn header_for(
         // RFC 9110 §7.8.
         list_in_connection(headers, &header::UPGRADE, "upgrade");
         head.uri = target(parts, authority, &facts.proxy)?;
-        if let Proxied::Visible(Some(authorization)) = &facts.proxy {
-            headers.insert(header::PROXY_AUTHORIZATION, authorization.clone());
+        if let Proxied::Visible(Some(fields)) = &facts.proxy {
+            for (name, value) in &**fields {
+                headers.append(name, value.clone());
+            }
         }
     } else {
         for name in CONNECTION_SPECIFIC {

@@ -35,6 +35,8 @@ pub(super) enum Trust {
 #[derive(Clone, Default)]
 pub(super) struct TlsSettings {
     pub(super) trust: Trust,
+    /// What proxies are verified with, instead of `trust`.
+    pub(super) proxy_trust: Option<Trust>,
     pub(super) identity: Option<Identity>,
     pub(super) cryptography: Cryptography,
     /// Encrypted ClientHello, which requires TLS 1.3.
@@ -52,6 +54,9 @@ pub(super) struct Tls {
     pub(super) tcp: PerPort,
     /// The configuration for proxies, which always use HTTP/1.1.
     pub(super) proxy: Arc<rustls::ClientConfig>,
+    /// The configuration for MASQUE proxies over QUIC.
+    #[cfg(feature = "masque")]
+    pub(super) proxy_quic: ClientConfig,
     /// Verifies certificates for further names. `None` if all servers are trusted.
     verifier: Option<Arc<dyn ServerCertVerifier>>,
     /// Receives the errors of TCP handshakes, which may contain a rejection of ECH.
@@ -84,7 +89,19 @@ impl Tls {
             ech: None,
             ..settings.clone()
         };
-        let mut proxy = for_proxy.config(&plain, &[&TLS13, &TLS12])?;
+        let for_proxies = match settings.proxy_trust.clone() {
+            Some(trust) => trust.into_verifier()?,
+            None => plain,
+        };
+        #[cfg(feature = "masque")]
+        let proxy_quic = {
+            let mut quic = for_proxy.config(&for_proxies, &[&TLS13])?;
+            quic.alpn_protocols = vec![h3::ALPN.into()];
+            ClientConfig::with_rustls(Arc::new(quic))
+                .tickets_by_port()
+                .offload_tls(is_custom)
+        };
+        let mut proxy = for_proxy.config(&for_proxies, &[&TLS13, &TLS12])?;
         CertificateRequests::install(&mut proxy);
         proxy.resumption = Resumption::store(Arc::new(sessions()));
         proxy.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -97,6 +114,8 @@ impl Tls {
             ech: settings.ech.clone(),
             tcp: PerPort::new(tcp, version.tcp_protocols()),
             proxy: Arc::new(proxy),
+            #[cfg(feature = "masque")]
+            proxy_quic,
             verifier: Some(verifier).filter(|_| is_strict),
         })
     }

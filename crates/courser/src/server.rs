@@ -45,14 +45,14 @@
 //! Dropping the future cuts all connections at once. The sockets are closed when the server has ended, whatever
 //! handles are left.
 
+#[doc(inline)]
+pub use courser_server::{
+    AbsoluteTarget, AcmeStats, AltSvc, Body, BodyError, BodyRate, Bound, Cause, CertificateFacts,
+    Certificates, ConnectionSummary, DrainProgress, Drained, EarlyData, Error, Event, Limits,
+    ListenerStats, ListeningSockets, OwnResponse, Peer, Protocol, ProtocolStats, QuicTotals,
+    ReadRate, Refusals, Server, ServerHandle, ServerStats, Serving, ShardStats, TcpStats, Timely,
+    TimelyFuture, TlsFacts, TooEarly, TooSlow, authority, certificate, serve, shutdown_signal,
+};
 #[cfg(feature = "acme")]
 #[doc(inline)]
 pub use courser_server::{Acme, DnsChange, DnsRecord};
-#[doc(inline)]
-pub use courser_server::{
-    AcmeStats, AltSvc, Body, BodyError, BodyRate, Bound, Cause, CertificateFacts, Certificates,
-    ConnectionSummary, DrainProgress, Drained, EarlyData, Error, Event, Limits, ListenerStats,
-    ListeningSockets, OwnResponse, Peer, Protocol, ProtocolStats, QuicTotals, ReadRate, Refusals,
-    Server, ServerHandle, ServerStats, Serving, ShardStats, TcpStats, Timely, TimelyFuture,
-    TlsFacts, TooEarly, TooSlow, authority, certificate, serve, shutdown_signal,
-};

@@ -49,14 +49,6 @@ pub(crate) trait FromLink: Sized {
 impl<C> ClientBuilder<C> {
     /// `uri` is an expansion of the template.
     pub(crate) fn new(template: &str, uri: String) -> Self {
-        // A batch of the inner connection waits as a whole.
-        let transport = TransportConfig {
-            datagram_send_queue: QUEUE,
-            datagram_receive_queue: QUEUE,
-            datagram_send_buffer_size: QUEUE_BYTES,
-            datagram_receive_buffer_size: Some(QUEUE_BYTES),
-            ..TransportConfig::default()
-        };
         Self {
             client: PhantomData,
             template: template.to_owned(),
@@ -64,7 +56,7 @@ impl<C> ClientBuilder<C> {
             carrier: Carrier::Http3,
             roots: Vec::new(),
             tls: None,
-            transport: Arc::new(transport),
+            transport: Arc::new(transport_config(TransportConfig::default())),
             headers: HeaderMap::new(),
             address: None,
         }
@@ -197,6 +189,19 @@ impl<C> ClientBuilder<C> {
             }
         }
         Err(last)
+    }
+}
+
+/// Returns transport parameters with queues of datagrams that suit a connection to a proxy: a batch of the connection
+/// inside waits as a whole. [`UdpClient::connect`] uses them; a connection for [`UdpClient::over`] has to be made with
+/// them.
+pub fn transport_config(base: TransportConfig) -> TransportConfig {
+    TransportConfig {
+        datagram_send_queue: QUEUE,
+        datagram_receive_queue: QUEUE,
+        datagram_send_buffer_size: QUEUE_BYTES,
+        datagram_receive_buffer_size: Some(QUEUE_BYTES),
+        ..base
     }
 }
 

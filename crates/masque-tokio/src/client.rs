@@ -61,6 +61,13 @@ impl UdpClient {
         Ok(UdpClientBuilder::new(template, uri))
     }
 
+    /// Adds fields to each request, such as `proxy-authorization`. They replace those that were set before.
+    #[must_use]
+    pub fn with_headers(mut self, headers: HeaderMap) -> Self {
+        self.headers = headers;
+        self
+    }
+
     /// Uses a connection of HTTP/3 that exists, whose settings have [`enable`](crate::enable)d datagrams.
     pub fn over(client: h3::Client, template: Template) -> Self {
         Self {

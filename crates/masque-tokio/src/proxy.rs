@@ -1,27 +1,27 @@
 //! A UDP proxy as a service.
 
 use std::convert::Infallible;
-use std::fmt;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
 
-use courser_http3_tokio::Empty;
+use courser_http3_tokio::{self as h3, EarlyData, Empty};
 use courser_masque::request::{self, Refusal};
-use courser_masque::{Host, InvalidTemplate, Limits, Policy, Target, Template};
+use courser_masque::{InvalidTemplate, Limits, Policy, ProxyError, Target, Template};
 use courser_quic::hooks::PeerSocket;
 use courser_quic::runtime;
 use http::request::Parts;
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use tower_service::Service;
 
 use crate::clients::{Client, Denied, Permit};
 use crate::connect::connect;
-use crate::front::{Authentication, Front};
+use crate::gate::Gate;
 use crate::offer::Offer;
-use crate::relay::{Counters, Relay};
+use crate::record::OnEnd;
+use crate::relay::{Counted, Counters, Relay};
 use crate::resolve::Resolving;
 use crate::stats::ProxyStats;
 use crate::tunnel::Protocol;
@@ -60,32 +60,24 @@ use crate::tunnel::Protocol;
 /// # let _ = (server, Template::WELL_KNOWN);
 /// # Ok(()) }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct UdpProxy {
-    policy: Arc<Policy>,
-    limits: Limits,
+    gate: Gate,
     templates: Arc<[Template]>,
-    front: Front,
     counters: Arc<Counters>,
-}
-
-impl fmt::Debug for UdpProxy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UdpProxy")
-            .field("policy", &self.policy)
-            .field("limits", &self.limits)
-            .finish_non_exhaustive()
-    }
 }
 
 impl UdpProxy {
     /// Creates a proxy at the well-known path (RFC 9298 §2), with the default limits.
     pub fn new(policy: Policy) -> Self {
+        Self::of(Gate::new(policy))
+    }
+
+    /// Creates a proxy with the clients, limits and targets of a gate, at the well-known path.
+    pub fn of(gate: Gate) -> Self {
         Self {
-            policy: Arc::new(policy),
-            limits: Limits::default(),
+            gate,
             templates: Template::path(Template::WELL_KNOWN).into_iter().collect(),
-            front: Front::default(),
             counters: Arc::default(),
         }
     }
@@ -97,7 +89,7 @@ impl UdpProxy {
         mut self,
         check: impl Fn(&Parts) -> Result<Client, Denied> + Send + Sync + 'static,
     ) -> Self {
-        self.front.authentication = Authentication::By(Arc::new(check));
+        self.gate = self.gate.authenticate(check);
         self
     }
 
@@ -105,14 +97,14 @@ impl UdpProxy {
     /// told apart by their addresses; others share the limit of all tunnels only.
     #[must_use]
     pub fn open_to_all(mut self) -> Self {
-        self.front.authentication = Authentication::None;
+        self.gate = self.gate.open_to_all();
         self
     }
 
     /// Sets what clients may use.
     #[must_use]
-    pub const fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.gate = self.gate.limits(limits);
         self
     }
 
@@ -129,7 +121,7 @@ impl UdpProxy {
     /// Sets the name of the proxy in the field Proxy-Status (RFC 9209). Default `courser`.
     #[must_use]
     pub fn name(mut self, name: &str) -> Self {
-        self.front.name = name.into();
+        self.gate = self.gate.name(name);
         self
     }
 
@@ -140,20 +132,27 @@ impl UdpProxy {
         mut self,
         resolve: impl Fn(String, u16) -> Resolving + Send + Sync + 'static,
     ) -> Self {
-        self.front.resolver = Arc::new(resolve);
+        self.gate = self.gate.resolver(resolve);
         self
+    }
+
+    /// Returns what decides about clients and targets, for a proxy of another protocol beside this one.
+    pub const fn gate(&self) -> &Gate {
+        &self.gate
     }
 
     /// Returns the counters of all clones.
     pub fn stats(&self) -> ProxyStats {
         let counters = &self.counters;
         ProxyStats {
-            open: self.front.open_tunnels(),
+            open: counters.open.load(Relaxed),
             opened: counters.opened.load(Relaxed),
-            refused: self.front.refused(),
+            refused: counters.refused.load(Relaxed),
             to_targets: counters.to_targets.load(Relaxed),
             from_targets: counters.from_targets.load(Relaxed),
             dropped: counters.dropped.load(Relaxed),
+            bytes_to_targets: counters.bytes_to_targets.load(Relaxed),
+            bytes_from_targets: counters.bytes_from_targets.load(Relaxed),
         }
     }
 
@@ -169,23 +168,39 @@ impl UdpProxy {
     pub async fn answer<B, R: Default>(&self, request: Request<B>) -> Response<R> {
         // The body of a request over HTTP/3 is its stream, which the upgrade takes.
         let (parts, _body) = request.into_parts();
-        let answer = self.open(Request::from_parts(parts, ())).await;
-        self.front.respond(answer)
+        match self.open(Request::from_parts(parts, ())).await {
+            Ok(response) => response.map(|()| R::default()),
+            Err(refusal) => {
+                self.counters.refused.fetch_add(1, Relaxed);
+                refusal.into_response()
+            }
+        }
     }
 
     async fn open(&self, mut request: Request<()>) -> Result<Response<()>, Refusal> {
         let target = self.check(&request)?;
-        let client = self.front.client_of(&mut request)?;
-        let permit = self.front.admit(client, &self.limits)?;
-        let early = (self.limits.early_datagrams, self.limits.early_bytes);
-        let offer = self.front.offer(&mut request, early)?;
-        let socket = self.reach(&target).await?;
+        let (parts, ()) = request.into_parts();
+        let permit = self.gate.admit(&parts)?;
+        request = Request::from_parts(parts, ());
+        let limits = *self.gate.current_limits();
+        let offer = Offer::of(&mut request, (limits.early_datagrams, limits.early_bytes))
+            .ok_or_else(|| {
+                let reason = "the server has no upgrades";
+                self.gate.refuse(ProxyError::ProxyInternalError, reason)
+            })?;
+        let addresses = self.gate.addresses(&target).await?;
+        let opened = connect(&addresses);
+        let (address, socket) =
+            opened.map_err(|(error, reason)| self.gate.refuse(error, &reason))?;
         let response = request::accept(offer.carrier());
         let task = Opened {
             offer,
             socket,
-            limits: self.limits,
+            limits,
             counters: self.counters.clone(),
+            counted: Counted::begin(&self.counters),
+            address,
+            on_end: request.extensions_mut().remove::<OnEnd>(),
             _permit: permit,
         };
         runtime::spawn(task.run());
@@ -194,19 +209,27 @@ impl UdpProxy {
 
     /// Returns the target of a request that is well-formed.
     fn check(&self, request: &Request<()>) -> Result<Target, Refusal> {
-        self.front
-            .check(request, &self.templates, request::check::<()>)
-    }
-
-    /// Resolves the name of a target, judges its addresses, and opens a socket.
-    async fn reach(&self, target: &Target) -> Result<PeerSocket, Refusal> {
-        let port = target.port().get();
-        let addresses = match target.host() {
-            Host::Ip(ip) => vec![SocketAddr::from((*ip, port))],
-            Host::Name(name) => self.front.resolve(name, port, &self.limits).await?,
-        };
-        connect(&self.policy, &addresses)
-            .map_err(|(error, reason)| self.front.refuse(error, &reason))
+        if request.extensions().get::<EarlyData>().is_some() {
+            // An attacker may replay it (RFC 8470 §5.2).
+            return Err(Refusal::new(
+                StatusCode::TOO_EARLY,
+                "a tunnel in early data",
+            ));
+        }
+        let extensions = request.extensions();
+        let http3 = extensions.get::<h3::Protocol>().map(h3::Protocol::as_str);
+        let http2 = extensions
+            .get::<hyper::ext::Protocol>()
+            .map(hyper::ext::Protocol::as_str);
+        let mut found = Err(Refusal::new(StatusCode::NOT_FOUND, "no path of the proxy"));
+        for template in self.templates.iter() {
+            found = request::check::<()>(request, http3.or(http2), template);
+            match &found {
+                Err(refusal) if refusal.status == StatusCode::NOT_FOUND => {}
+                _ => break,
+            }
+        }
+        found
     }
 }
 
@@ -231,6 +254,9 @@ struct Opened {
     socket: PeerSocket,
     limits: Limits,
     counters: Arc<Counters>,
+    counted: Counted,
+    address: SocketAddr,
+    on_end: Option<OnEnd>,
     _permit: Permit,
 }
 
@@ -239,9 +265,8 @@ impl Opened {
         let Some(tunnel) = self.offer.start(Protocol::Udp).await else {
             return;
         };
-        self.counters.opened.fetch_add(1, Relaxed);
-        Relay::new(tunnel, self.socket, self.limits, self.counters)
-            .run()
-            .await;
+        let relay = Relay::new(tunnel, self.socket, self.limits, self.counters);
+        relay.run(self.address, self.on_end).await;
+        drop(self.counted);
     }
 }

@@ -98,7 +98,7 @@ pub use self::drain::Drained;
 pub use self::error::Error;
 pub use self::events::Event;
 pub use self::exchange::body::{Body, BodyError};
-pub use self::exchange::control_data::authority;
+pub use self::exchange::control_data::{AbsoluteTarget, authority};
 pub use self::exchange::early_data::{Timely, TimelyFuture, TooEarly};
 pub use self::handle::ServerHandle;
 pub use self::handover::ListeningSockets;

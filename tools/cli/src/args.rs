@@ -36,6 +36,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Serve files or proxy another server over HTTP/3, HTTP/2 and HTTP/1.1
     Serve(Box<crate::serve::args::Arguments>),
+    /// Forward connections of clients over TCP and UDP (CONNECT, CONNECT-UDP)
+    Proxy(Box<crate::proxy::args::Arguments>),
     /// Transfer URLs, with curl's flags and exit codes
     #[command(version = version())]
     Get(Box<crate::get::args::Arguments>),

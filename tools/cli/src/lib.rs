@@ -18,6 +18,7 @@ mod machine;
 mod output;
 mod perf;
 mod process;
+mod proxy;
 mod serve;
 mod sim;
 mod transfer;
@@ -65,6 +66,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     let done = match arguments.command {
         None => demo::run(),
         Some(Command::Serve(arguments)) => serve::main(&arguments),
+        Some(Command::Proxy(arguments)) => proxy::main(&arguments),
         // `get` has the exit codes of curl.
         Some(Command::Get(arguments)) => return Ok(get::main(&arguments)),
         // `webtransport` has them too.

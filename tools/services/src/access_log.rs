@@ -17,6 +17,9 @@ use std::time::Duration;
 use courser::server::OwnResponse;
 use courser_base::Mutex;
 
+#[cfg(test)]
+pub(crate) use self::line::MAX_LINE;
+pub(crate) use self::line::{cut, escape, protocol};
 use crate::exchange::{Details, Exchange};
 use crate::request_id::RequestId;
 
@@ -184,11 +187,15 @@ impl AccessLog {
 
     /// Queues the line of a request.
     pub(crate) fn record(&self, exchange: &Exchange, details: &Details) {
-        let mut line = match self.format {
+        self.record_line(match self.format {
             LogFormat::Common => line::common(exchange, details),
             LogFormat::Combined => line::combined(exchange, details),
             LogFormat::Json => line::as_json(exchange, details),
-        };
+        });
+    }
+
+    /// Queues a line of another format, without its line break.
+    pub(crate) fn record_line(&self, mut line: String) {
         line.push('\n');
         debug_assert!(line.len() <= line::MAX_LINE, "{} bytes", line.len());
         line.shrink_to_fit();

@@ -9,6 +9,7 @@
 //! - [`release_memory_of_bursts`] returns the memory of a burst of clients to the system.
 //! - [`read_server_ids`] reads the connection ID settings of a server behind a load balancer.
 //! - [`webtransport::Echo`] answers sessions of WebTransport, with a page that tests them in a browser.
+//! - [`forward::Forward`] is a forward proxy: CONNECT, CONNECT-UDP and `http` URLs.
 //! - [`Site`] combines them: files or an upstream server, compressed and recorded.
 //!
 //! The services accept requests with the body of [`courser::serve`], and can be wrapped by axum and other
@@ -64,6 +65,7 @@ mod body;
 mod browser;
 mod bursts;
 mod exchange;
+pub mod forward;
 pub mod listing;
 mod metrics;
 mod proxy;

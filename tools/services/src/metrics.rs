@@ -15,6 +15,7 @@ use prometheus_client::registry::Registry;
 
 use crate::access_log::AccessLog;
 use crate::exchange::Exchange;
+use crate::forward::{Forward, ForwardStats, PassedStats};
 use crate::proxy::{Proxy, UpstreamStats};
 
 /// Metrics of a site in the text format of OpenMetrics, with those of its server.
@@ -34,6 +35,23 @@ impl Metrics {
         files: Option<Files>,
         upstream: Option<Proxy>,
     ) -> Arc<Self> {
+        Self::with(server, log, (files, upstream, None))
+    }
+
+    /// Creates the metrics of an access log and a forward proxy. `server` has those of the server and its requests.
+    pub fn of_forward(
+        server: &courser::observe::Metrics,
+        log: Option<AccessLog>,
+        forward: Forward,
+    ) -> Arc<Self> {
+        Self::with(server, log, (None, None, Some(forward)))
+    }
+
+    fn with(
+        server: &courser::observe::Metrics,
+        log: Option<AccessLog>,
+        (files, upstream, forward): (Option<Files>, Option<Proxy>, Option<Forward>),
+    ) -> Arc<Self> {
         let mut metrics = Self {
             registry: Registry::with_prefix("courser"),
             causes: Arc::default(),
@@ -45,6 +63,7 @@ impl Metrics {
             log,
             files,
             upstream,
+            forward,
         }));
         registry.register_collector(server.collector());
         Arc::new(metrics)
@@ -101,6 +120,7 @@ struct Site {
     log: Option<AccessLog>,
     files: Option<Files>,
     upstream: Option<Proxy>,
+    forward: Option<Forward>,
 }
 
 impl Collector for Site {
@@ -125,6 +145,9 @@ impl Collector for Site {
         }
         if let Some(upstream) = &self.upstream {
             encode_upstream(&mut out, upstream.stats())?;
+        }
+        if let Some(forward) = &self.forward {
+            encode_forward(&mut out, &forward.stats())?;
         }
         Ok(())
     }
@@ -225,6 +248,49 @@ fn encode_upstream(out: &mut Out<'_, '_>, stats: UpstreamStats) -> std::fmt::Res
     )
 }
 
+fn encode_forward(out: &mut Out<'_, '_>, stats: &ForwardStats) -> std::fmt::Result {
+    let kinds = [("tcp", stats.tcp), ("udp", stats.udp), ("http", stats.http)];
+    let of = |value: fn(&PassedStats) -> u64| kinds.map(|(name, stats)| (name, value(&stats)));
+    let label = "protocol";
+    let help = "Tunnels and requests of a forward proxy that are open, by protocol";
+    out.gauges_by("forward_open", help, label, &of(|it| it.open))?;
+    let help = "Tunnels and requests of a forward proxy that were opened, by protocol";
+    out.counters_by("forward_opened", help, label, &of(|it| it.opened))?;
+    let help =
+        "Bytes to targets of a forward proxy; those of UDP are counted at the end of a tunnel";
+    out.counters_by(
+        "forward_bytes_to_targets",
+        help,
+        label,
+        &of(|it| it.to_targets),
+    )?;
+    let help =
+        "Bytes from targets of a forward proxy; those of UDP are counted at the end of a tunnel";
+    out.counters_by(
+        "forward_bytes_from_targets",
+        help,
+        label,
+        &of(|it| it.from_targets),
+    )?;
+    let [to, from] = stats.dropped;
+    out.counters_by(
+        "forward_dropped",
+        "UDP packets that a forward proxy has dropped, by direction",
+        "direction",
+        &[("to_target", to), ("from_target", from)],
+    )?;
+    let statuses = stats.refused.iter();
+    let statuses: Vec<_> = statuses
+        .map(|(status, count)| (status.to_string(), *count))
+        .collect();
+    out.counters_by(
+        "forward_refused",
+        "Requests that a forward proxy has refused, by status",
+        "status",
+        &statuses,
+    )
+}
+
 /// Encodes the metrics that are collected when they are read.
 struct Out<'a, 'b>(&'a mut DescriptorEncoder<'b>);
 
@@ -249,14 +315,32 @@ impl Out<'_, '_> {
         name: &str,
         help: &str,
         label: &str,
-        values: &[(&'static str, u64)],
+        values: &[(impl AsRef<str>, u64)],
     ) -> std::fmt::Result {
         let mut encoder = self
             .0
             .encode_descriptor(name, help, None, MetricType::Counter)?;
-        for &(of, value) in values {
-            let label = [(label, of)];
-            ConstCounter::new(value).encode(encoder.encode_family(&label)?)?;
+        for (of, value) in values {
+            let label = [(label, of.as_ref())];
+            ConstCounter::new(*value).encode(encoder.encode_family(&label)?)?;
+        }
+        Ok(())
+    }
+
+    /// Encodes a gauge with one series for each value of a label.
+    fn gauges_by(
+        &mut self,
+        name: &str,
+        help: &str,
+        label: &str,
+        values: &[(&str, u64)],
+    ) -> std::fmt::Result {
+        let mut encoder = self
+            .0
+            .encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for (of, value) in values {
+            let label = [(label, *of)];
+            ConstGauge::new(to_f64(*value)).encode(encoder.encode_family(&label)?)?;
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ mod forward;
 mod framing;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
-mod hops;
+pub(crate) mod hops;
 mod interim;
 mod report;
 #[cfg(test)]

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use courser_base::ScopedIp;
+use http::{HeaderName, HeaderValue};
 
 use super::super::core::ConnectTo;
+use super::super::error::{Error, ErrorKind};
 use super::super::family::Family;
 use super::super::proxy::Proxy;
 use super::super::resolve::Resolve;
@@ -94,6 +96,32 @@ impl ClientBuilder {
     /// Selects the proxies. Default [`Proxy::Environment`].
     pub fn proxy(mut self, proxy: Proxy) -> Self {
         self.settings.proxy = proxy;
+        self
+    }
+
+    /// Adds a field to the CONNECT requests to proxies, and to requests that a proxy reads, for example
+    /// `proxy-authorization` with a token. It is marked as sensitive.
+    ///
+    /// ```
+    /// # mod courser { pub use courser_client::{self as client, Client}; }
+    /// let client = courser::Client::builder().proxy_header("proxy-authorization", "Bearer 6b1f");
+    /// # drop(client);
+    /// ```
+    ///
+    /// An invalid name or value is an error of [`build`](ClientBuilder::build).
+    pub fn proxy_header(mut self, name: &str, value: &str) -> Self {
+        match (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+            (Ok(name), Ok(mut value)) => {
+                value.set_sensitive(true);
+                self.settings.proxy_headers.append(name, value);
+            }
+            _ => {
+                let text = format!("the field '{name}' for proxies has an invalid name or value");
+                self.wrong = self
+                    .wrong
+                    .or_else(|| Some(Error::new(ErrorKind::Config, text)));
+            }
+        }
         self
     }
 

@@ -147,6 +147,25 @@ impl ClientBuilder {
         self
     }
 
+    /// Verifies `https` and MASQUE proxies by these roots only, instead of those of servers. Can be called several
+    /// times.
+    pub fn proxy_root(mut self, certificate: CertificateDer<'static>) -> Self {
+        let mut roots = match self.tls.proxy_trust.take() {
+            Some(Trust::Only(roots)) => roots,
+            _ => Vec::new(),
+        };
+        roots.push(certificate);
+        self.tls.proxy_trust = Some(Trust::Only(roots));
+        self
+    }
+
+    /// Accepts any certificate of `https` and MASQUE proxies. **An attacker on the path to the proxy can read the names
+    /// of servers and the credentials for the proxy.** The certificates of servers are verified all the same.
+    pub fn dangerous_insecure_proxy(mut self) -> Self {
+        self.tls.proxy_trust = Some(Trust::Any);
+        self
+    }
+
     /// Sets the certificate and key for servers that request a client certificate.
     pub fn identity(mut self, identity: Identity) -> Self {
         self.tls.identity = Some(identity);

@@ -125,7 +125,7 @@ fn unreachable_error(address: SocketAddr, cause: Unreachable, is_alone: bool) ->
     Error::new(kind, text)
 }
 
-fn established(
+pub(super) fn established(
     endpoint: &Endpoint,
     client: h3::Client,
     remote: SocketAddr,

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use courser_quic::rustls::pki_types::ServerName;
 use courser_quic::rustls::{ClientConfig, HandshakeKind};
 use courser_quic::{CertificateRequests, HandshakeOffer};
-use http::{HeaderValue, Request, Uri, Version};
+use http::{HeaderMap, HeaderValue, Request, Uri, Version};
 use http_body_util::Empty;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -62,6 +62,19 @@ pub(super) async fn attempt(
         let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive);
     }
     establish(core, key, Box::new(stream), (address, local)).await
+}
+
+/// Begins HTTP on a stream to the origin, which passes a proxy.
+#[cfg(feature = "masque")]
+pub(super) async fn establish_in_tunnel(
+    core: &Arc<Core>,
+    key: &Key,
+    stream: Box<courser_http3_tokio::Upgraded>,
+    place: (SocketAddr, Option<SocketAddr>),
+) -> Result<Established, Error> {
+    let mut direct = key.clone();
+    direct.proxy = None;
+    establish(core, &direct, stream, place).await
 }
 
 /// Connects to a Unix domain socket instead of an origin.
@@ -361,18 +374,31 @@ async fn connect_through_proxy(
     };
     let authorization = via.authorization.clone();
     if !origin.is_secure() {
-        return Ok((stream, Proxied::Visible(authorization)));
+        let headers = visible_headers(&core.settings.proxy_headers, authorization);
+        return Ok((stream, Proxied::Visible(headers)));
     }
-    let stream = tunnel(stream, via, origin, authorization).await?;
+    let stream = tunnel(core, stream, via, origin).await?;
     Ok((stream, Proxied::Tunnel))
+}
+
+/// Returns the fields that a proxy receives with each request that it reads.
+fn visible_headers(
+    fields: &HeaderMap,
+    authorization: Option<HeaderValue>,
+) -> Option<Box<HeaderMap>> {
+    let mut fields = fields.clone();
+    if let Some(authorization) = authorization {
+        fields.insert(http::header::PROXY_AUTHORIZATION, authorization);
+    }
+    (!fields.is_empty()).then(|| Box::new(fields))
 }
 
 /// Requests a tunnel with CONNECT (RFC 9110 §9.3.6).
 async fn tunnel(
+    core: &Core,
     stream: BoxedStream,
     via: &Via,
     origin: &Origin,
-    authorization: Option<HeaderValue>,
 ) -> Result<BoxedStream, Error> {
     let refused = |text: String| Error::new(ErrorKind::Proxy, text);
     let broken = |error: hyper::Error| {
@@ -388,7 +414,10 @@ async fn tunnel(
     tokio::spawn(async move { drop(connection.with_upgrades().await) });
     let authority = origin.authority();
     let mut request = Request::connect(&authority).header(http::header::HOST, &authority);
-    if let Some(authorization) = authorization {
+    for (name, value) in &core.settings.proxy_headers {
+        request = request.header(name, value);
+    }
+    if let Some(authorization) = via.authorization.clone() {
         request = request.header(http::header::PROXY_AUTHORIZATION, authorization);
     }
     let request = request.body(Empty::<Bytes>::new()).map_err(|error| {
@@ -405,12 +434,25 @@ async fn tunnel(
             }
             _ => "",
         };
+        let reported = reported(response.headers());
         return Err(refused(format!(
-            "the proxy {via} did not open a tunnel to {authority}: it responded with {status}{hint}"
+            "the proxy {via} did not open a tunnel to {authority}: it responded with {status}{reported}{hint}"
         )));
     }
     let upgraded = hyper::upgrade::on(response).await.map_err(broken)?;
     Ok(Box::new(TokioIo::new(upgraded)))
+}
+
+/// Returns the error in the field Proxy-Status (RFC 9209) for people, behind a comma.
+#[cfg(feature = "masque")]
+fn reported(headers: &http::HeaderMap) -> String {
+    let error = courser_masque_tokio::ReportedError::of(headers);
+    error.map_or_else(String::new, |error| format!(", {error}"))
+}
+
+#[cfg(not(feature = "masque"))]
+const fn reported(_: &http::HeaderMap) -> &'static str {
+    ""
 }
 
 /// Default port of SOCKS proxies (RFC 1928 §3).

@@ -46,6 +46,32 @@ pub(crate) fn port<B>(request: &Request<B>) -> Option<u16> {
     }
 }
 
+/// The scheme of a target that a client has sent as to a proxy: in absolute form over HTTP/1.1 (RFC 9112 §3.2.2), or with
+/// the scheme `http` over HTTP/2 and HTTP/3. It is in the extensions of such requests, so that a forward proxy can tell
+/// them from requests to itself.
+///
+/// Other services need not look at it: an absolute target means the same as the origin form with its host in a field.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AbsoluteTarget(Scheme);
+
+impl AbsoluteTarget {
+    /// Creates the extension, for servers other than this one.
+    pub const fn new(scheme: Scheme) -> Self {
+        Self(scheme)
+    }
+
+    /// Returns the scheme.
+    pub const fn scheme(&self) -> &Scheme {
+        &self.0
+    }
+
+    fn of<B>(request: &Request<B>) -> Option<Self> {
+        let scheme = request.uri().scheme()?;
+        let is_absolute = request.version() < Version::HTTP_2;
+        (is_absolute || *scheme == Scheme::HTTP).then(|| Self(scheme.clone()))
+    }
+}
+
 /// Checks the control data of a request and converts it to the form of its version. Joins or removes fields that
 /// clients may split or repeat.
 ///
@@ -53,6 +79,9 @@ pub(crate) fn port<B>(request: &Request<B>) -> Option<u16> {
 /// Returns the status of the response for a request that must not be processed.
 pub(crate) fn normalize<B>(request: &mut Request<B>) -> Result<(), StatusCode> {
     check_target(request)?;
+    if let Some(target) = AbsoluteTarget::of(request) {
+        request.extensions_mut().insert(target);
+    }
     if request.uri().scheme() == Some(&Scheme::HTTP) {
         replace_scheme(request)?;
     }

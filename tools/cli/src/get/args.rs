@@ -449,13 +449,24 @@ pub(crate) struct ConnectionArguments {
     /// Use a proxy: [scheme://][user:password@]host[:port]
     ///
     /// Schemes: http, https, socks5h and socks4a (the proxy resolves names), socks5 and socks4
-    /// (names are resolved locally). HTTP/3 is not used through a proxy. The certificate of an
-    /// https proxy is verified like a server's.
+    /// (names are resolved locally), and masque: the proxy is reached over HTTP/3, servers over HTTP/3 through
+    /// CONNECT-UDP, or over HTTP/2 and HTTP/1.1 through CONNECT. A URI template with {target_host} and
+    /// {target_port} is a masque proxy too. Other proxies carry no HTTP/3. The certificate of a proxy is verified
+    /// like a server's, unless --proxy-cacert or --proxy-insecure is given.
     #[arg(short = 'x', long, value_name = "URL")]
     pub(crate) proxy: Option<String>,
     /// User name and password for the proxy
     #[arg(short = 'U', long, value_name = "USER:PASSWORD")]
     pub(crate) proxy_user: Option<String>,
+    /// Field for the proxy alone, such as 'Proxy-Authorization: Bearer TOKEN'; repeatable
+    #[arg(long, value_name = "FIELD")]
+    pub(crate) proxy_header: Vec<String>,
+    /// Trust the CA certificates in this file (PEM) for the proxy, not those for servers
+    #[arg(long, value_name = "FILE")]
+    pub(crate) proxy_cacert: Option<PathBuf>,
+    /// Do not verify the certificate of the proxy
+    #[arg(long)]
+    pub(crate) proxy_insecure: bool,
     /// Same as --proxy socks4://HOST
     #[arg(long, value_name = "HOST")]
     pub(crate) socks4: Option<String>,

@@ -167,11 +167,9 @@ const REFUSED: &[(&[&str], &str)] = &[
     ),
     (
         &[
-            "proxy-cacert",
             "proxy-capath",
             "proxy-cert",
             "proxy-crlfile",
-            "proxy-insecure",
             "proxy-key",
             "proxy-pinnedpubkey",
             "proxy-ssl-allow-beast",
@@ -204,7 +202,7 @@ const REFUSED: &[(&[&str], &str)] = &[
         "responses of HTTP/0.9 are not accepted, because any text would be one",
     ),
     (
-        &["preproxy", "proxy1.0", "proxytunnel", "proxy-header"],
+        &["preproxy", "proxy1.0", "proxytunnel"],
         "a proxy is used with CONNECT for https URLs and with absolute targets for http URLs",
     ),
     (

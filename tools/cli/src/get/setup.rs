@@ -60,9 +60,7 @@ pub(crate) fn client(
     builder = trust(builder, connection)?;
     builder = places(zones.apply(builder), connection)?;
     builder = sockets(builder, connection)?;
-    if let Some(proxy) = proxy(connection) {
-        builder = builder.proxy(proxy);
-    }
+    builder = proxied(builder, connection)?;
     if let Some(tokens) = tokens {
         builder = builder.token_store(tokens.store.clone());
     }
@@ -364,6 +362,35 @@ fn name_server(text: &str) -> Result<SocketAddr, Failed> {
             format!("--dns-servers '{text}' is not an address such as 192.0.2.1 or [::1]:53");
         Failed::new(FAILED_INIT, text)
     })
+}
+
+/// Sets the proxy, its fields and what it is verified with.
+fn proxied(
+    mut builder: ClientBuilder,
+    connection: &ConnectionArguments,
+) -> Result<ClientBuilder, Failed> {
+    if let Some(proxy) = proxy(connection) {
+        builder = builder.proxy(proxy);
+    }
+    for field in &connection.proxy_header {
+        let Some((name, value)) = field.split_once(':') else {
+            let text = format!("--proxy-header '{field}' is not a field such as 'name: value'");
+            return Err(Failed::new(FAILED_INIT, text));
+        };
+        builder = builder.proxy_header(name.trim(), value.trim());
+    }
+    if connection.proxy_insecure {
+        return Ok(builder.dangerous_insecure_proxy());
+    }
+    if let Some(path) = &connection.proxy_cacert {
+        let certificates = tls::certificates(path);
+        let certificates =
+            certificates.map_err(|failure| Failed::new(CA_FILE, failure.to_string()))?;
+        builder = certificates
+            .into_iter()
+            .fold(builder, ClientBuilder::proxy_root);
+    }
+    Ok(builder)
 }
 
 fn proxy(connection: &ConnectionArguments) -> Option<Proxy> {

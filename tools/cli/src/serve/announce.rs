@@ -16,18 +16,27 @@ use super::plan::Protocols;
 
 /// The contents of the first message.
 #[derive(Debug)]
-pub(super) struct Announcement<'a> {
-    pub(super) handle: &'a ServerHandle,
-    pub(super) protocols: &'a Protocols,
-    pub(super) what: &'a str,
+pub(crate) struct Announcement<'a> {
+    pub(crate) handle: &'a ServerHandle,
+    pub(crate) protocols: &'a Protocols,
+    pub(crate) what: &'a str,
     /// The addresses of plain HTTP.
-    pub(super) redirects: Vec<SocketAddr>,
-    pub(super) admin: Option<SocketAddr>,
-    pub(super) echo: Option<&'a Echo>,
+    pub(crate) redirects: Vec<SocketAddr>,
+    pub(crate) admin: Option<SocketAddr>,
+    pub(crate) echo: Option<&'a Echo>,
+    /// What a forward proxy adds.
+    pub(crate) forward: Option<ForwardRows>,
+}
+
+/// The rows of a forward proxy in the first message, and its part of the event in JSON.
+#[derive(Debug)]
+pub(crate) struct ForwardRows {
+    pub(crate) rows: Vec<(&'static str, String)>,
+    pub(crate) json: serde_json::Value,
 }
 
 impl Announcement<'_> {
-    pub(super) fn print(&self, as_json: bool) {
+    pub(crate) fn print(&self, as_json: bool) {
         if as_json {
             messages::line(self.json().to_string());
         } else {
@@ -64,6 +73,7 @@ impl Announcement<'_> {
             "certificate": certificate.map(in_json),
             "certificates": certificates.iter().map(in_json).collect::<Vec<_>>(),
             "chrome": certificate.map(|it| self.chrome(it)),
+            "proxy": self.forward.as_ref().map(|it| &it.json),
             "webtransport": self.echo.map(|echo| json!({
                 "url": self.url_of(echo.path()),
                 "page": self.url_of(Echo::PAGE),
@@ -80,7 +90,14 @@ impl Announcement<'_> {
             // Names come from the file of a certificate. Writing to a string does not fail.
             let _ = writeln!(text, "{name:<12} {}", printable(value));
         };
-        row("serving", self.what);
+        row(
+            if self.forward.is_some() {
+                "proxying"
+            } else {
+                "serving"
+            },
+            self.what,
+        );
         row(
             "url",
             &format!("{}  ({})", self.url(), self.names().join(", ")),
@@ -99,6 +116,9 @@ impl Announcement<'_> {
                 "early data",
                 "safe requests in 0-RTT, others get 425 Too Early",
             );
+        }
+        for (name, value) in self.forward.iter().flat_map(|it| &it.rows) {
+            row(name, value);
         }
         if let Some(echo) = self.echo {
             let (sessions, page) = (self.url_of(echo.path()), self.url_of(Echo::PAGE));
@@ -157,7 +177,7 @@ impl Announcement<'_> {
                 let hash = BASE64_STANDARD.encode(certificate.sha256);
                 row("cert sha256", &format!("{hash}  (serverCertificateHashes)"));
             }
-            if self.protocols.is_dev && self.protocols.has_quic {
+            if self.protocols.is_dev && self.protocols.has_quic && self.forward.is_none() {
                 row("chrome", &self.chrome(&certificate));
             }
         }
@@ -173,7 +193,7 @@ impl Announcement<'_> {
 
     /// Returns host and port for clients on this machine. Browsers resolve `localhost` to ::1 first,
     /// and do not try 127.0.0.1 over QUIC if no server answers there.
-    fn authority(&self) -> String {
+    pub(crate) fn authority(&self) -> String {
         let addresses = self.handle.local_addrs();
         let is_everywhere = addresses
             .iter()
@@ -240,7 +260,7 @@ impl Announcement<'_> {
 }
 
 /// Prints the message at the end, with the counts of early data if it was accepted.
-pub(super) fn print_drained(drained: &Drained, early_data: Option<&ServerStats>, as_json: bool) {
+pub(crate) fn print_drained(drained: &Drained, early_data: Option<&ServerStats>, as_json: bool) {
     if !as_json {
         messages::line(drained.to_string());
         if let Some(stats) = early_data {
@@ -270,7 +290,7 @@ pub(super) fn print_drained(drained: &Drained, early_data: Option<&ServerStats>,
 }
 
 /// Prints the hashes of a development certificate that was renewed.
-pub(super) fn print_hashes(facts: &CertificateFacts, as_json: bool) {
+pub(crate) fn print_hashes(facts: &CertificateFacts, as_json: bool) {
     let until = rfc3339(facts.not_after);
     let hash = BASE64_STANDARD.encode(facts.sha256);
     if as_json {
@@ -298,7 +318,7 @@ fn in_json(facts: &CertificateFacts) -> serde_json::Value {
 }
 
 /// Returns a warning if a chain is too long for the first flight of a server over QUIC.
-pub(super) fn advice(facts: &CertificateFacts) -> Option<String> {
+pub(crate) fn advice(facts: &CertificateFacts) -> Option<String> {
     let (bytes, most) = (facts.chain_bytes, CertificateFacts::FITS_FIRST_FLIGHT);
     if bytes <= most {
         return None;

@@ -660,7 +660,7 @@ Examples:
   courser serve --webtransport-echo
       Test WebTransport in a browser at https://localhost:4433/webtransport";
 
-fn parse_admin(text: &str) -> Result<SocketAddr, String> {
+pub(crate) fn parse_admin(text: &str) -> Result<SocketAddr, String> {
     courser_measure::target::parse_socket_addr(text).map_err(|_| {
         format!("'{text}' is not an address with a port: use one such as 127.0.0.1:9443")
     })

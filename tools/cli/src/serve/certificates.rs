@@ -13,13 +13,20 @@ use super::args::CertificateArguments;
 
 impl CertificateArguments {
     /// Returns true if clients trust the certificate by default.
-    pub(super) fn is_public(&self) -> bool {
+    pub(crate) fn is_public(&self) -> bool {
         !self.cert.is_empty() || self.acme.is_on
     }
 }
 
+impl CertificateArguments {
+    /// Returns true if only clients with a certificate are served.
+    pub(crate) fn requires_client(&self) -> bool {
+        self.client_ca.is_some() && !self.client_cert_optional
+    }
+}
+
 /// Opens the certificates of the server.
-pub(super) fn open(
+pub(crate) fn open(
     arguments: &CertificateArguments,
     domains: &[String],
 ) -> Result<Certificates, Failure> {
@@ -61,7 +68,7 @@ pub(super) fn open(
 }
 
 /// Returns warnings of certificates in these files that clients will refuse, or that many clients cannot verify.
-pub(super) fn warnings(files: &[PathBuf], now: SystemTime) -> Vec<String> {
+pub(crate) fn warnings(files: &[PathBuf], now: SystemTime) -> Vec<String> {
     files
         .iter()
         .flat_map(|path| warnings_of(path, now))

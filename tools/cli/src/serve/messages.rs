@@ -15,25 +15,33 @@ use serde_json::json;
 use crate::output;
 
 /// Prints a line to standard output.
-pub(super) fn line(text: impl Into<String>) {
+pub(crate) fn line(text: impl Into<String>) {
     STDOUT.print(text.into());
 }
 
 /// Prints a remark to standard error.
-pub(super) fn note(text: impl Into<String>) {
+pub(crate) fn note(text: impl Into<String>) {
     STDERR.print(text.into());
 }
 
 /// Returns a function that prints warnings: events on standard output if messages are JSON, or remarks.
-pub(super) fn warning(as_json: bool) -> impl Fn(&str) + Send + Sync + 'static {
+pub(crate) fn warning(as_json: bool) -> impl Fn(&str) + Send + Sync + 'static {
     move |text| match as_json {
         true => line(json!({"event": "warning", "text": text}).to_string()),
         false => note(printable(text)),
     }
 }
 
+/// Prints an event: an object on standard output if messages are JSON, or a remark.
+pub(crate) fn event(as_json: bool, kind: &str, text: &str) {
+    match as_json {
+        true => line(json!({"event": kind, "text": text}).to_string()),
+        false => note(printable(text)),
+    }
+}
+
 /// Waits until all messages are printed, at most for this long.
-pub(super) fn end(within: Duration) {
+pub(crate) fn end(within: Duration) {
     let until = Instant::now() + within;
     let lost = STDOUT.end(until);
     if lost > 0 {
@@ -47,11 +55,11 @@ pub(super) fn end(within: Duration) {
 
 /// Limits warnings that each request can cause.
 #[derive(Debug, Default)]
-pub(super) struct Rarely(Mutex<Option<Instant>>);
+pub(crate) struct Rarely(Mutex<Option<Instant>>);
 
 impl Rarely {
     /// Returns true if a warning is due at this time, and records it.
-    pub(super) fn is_due(&self, now: Instant) -> bool {
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
         let mut last = self.0.lock();
         let is_due = last.is_none_or(|last| now.duration_since(last) >= WARN_AGAIN);
         if is_due {

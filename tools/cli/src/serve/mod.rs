@@ -1,19 +1,19 @@
 //! `courser serve`: a folder or another server over HTTP/3, HTTP/2 and HTTP/1.1.
 
 mod acme;
-mod announce;
+pub(crate) mod announce;
 pub(crate) mod args;
-mod certificates;
+pub(crate) mod certificates;
 mod files;
 mod flags;
 mod inherited;
 mod media_types;
-mod messages;
+pub(crate) mod messages;
 mod moves;
 #[cfg(target_os = "linux")]
-mod notify;
-mod open_admin;
-mod plan;
+pub(crate) mod notify;
+pub(crate) mod open_admin;
+pub(crate) mod plan;
 #[cfg(target_os = "linux")]
 mod upgrade;
 #[cfg(not(target_os = "linux"))]
@@ -43,11 +43,11 @@ use self::announce::Announcement;
 use self::args::Arguments;
 use self::inherited::Inherited;
 #[cfg(target_os = "linux")]
-use self::notify::notify;
+pub(crate) use self::notify::notify;
 use self::open_admin::{OpenAdmin, open_admin};
 use self::plan::{Listener, LogPlan, Plan, Protocols};
 #[cfg(not(target_os = "linux"))]
-use self::upgrade::notify;
+pub(crate) use self::upgrade::notify;
 use crate::error::Failure;
 use crate::process::RECORDS;
 
@@ -112,6 +112,7 @@ async fn run(plan: Plan, mut inherited: Inherited) -> Result<(), Failure> {
         redirects: bound.redirect_addrs(),
         admin: admin_address,
         echo: echo.as_ref(),
+        forward: None,
     };
     announce(&announcement, &warnings, as_json);
     // Programs read the address from the first line.
@@ -136,7 +137,7 @@ async fn run(plan: Plan, mut inherited: Inherited) -> Result<(), Failure> {
 }
 
 /// Opens the sockets of a server.
-fn bind(
+pub(crate) fn bind(
     server: Server,
     metrics: Option<&observe::Metrics>,
     sinks: Option<MakeSinks>,
@@ -154,7 +155,7 @@ fn bind(
 }
 
 /// Warns of datagrams that the kernel drops.
-fn watch_sockets(handle: ServerHandle, as_json: bool) -> Watch {
+pub(crate) fn watch_sockets(handle: ServerHandle, as_json: bool) -> Watch {
     let endpoints = move || handle.endpoints();
     Watch::begin(endpoints, &RECORDS, messages::warning(as_json))
 }
@@ -182,7 +183,7 @@ impl Listener {
 }
 
 /// Writes the last lines of the access log in the time that is left of --drain-timeout.
-fn end_log(log: Option<(AccessLog, Writer)>, left: Duration) {
+pub(crate) fn end_log(log: Option<(AccessLog, Writer)>, left: Duration) {
     let left = left.max(MIN_FOR_SINKS);
     end_within(left + MIN_FOR_SINKS);
     let Some((log, writer)) = log else {
@@ -320,7 +321,10 @@ fn advise(handle: &ServerHandle, protocols: &Protocols, as_json: bool) {
 }
 
 /// Opens the access log of the plan, if there is one.
-fn open_log(plan: Option<LogPlan>, as_json: bool) -> Result<Option<(AccessLog, Writer)>, Failure> {
+pub(crate) fn open_log(
+    plan: Option<LogPlan>,
+    as_json: bool,
+) -> Result<Option<(AccessLog, Writer)>, Failure> {
     let Some(LogPlan { format, path }) = plan else {
         return Ok(None);
     };
@@ -333,7 +337,7 @@ fn open_log(plan: Option<LogPlan>, as_json: bool) -> Result<Option<(AccessLog, W
 }
 
 /// Returns the flag whose port is taken. `plain` has the addresses of plain HTTP.
-fn remedy(error: &courser::server::Error, plain: &[SocketAddr]) -> String {
+pub(crate) fn remedy(error: &courser::server::Error, plain: &[SocketAddr]) -> String {
     if !error.is_port_taken() {
         return String::new();
     }
@@ -346,11 +350,14 @@ fn remedy(error: &courser::server::Error, plain: &[SocketAddr]) -> String {
 }
 
 /// Returns the sinks for connections to a local address.
-type MakeSinks = Box<dyn Fn(SocketAddr) -> Arc<dyn SinkFactory> + Send + Sync>;
+pub(crate) type MakeSinks = Box<dyn Fn(SocketAddr) -> Arc<dyn SinkFactory> + Send + Sync>;
 
 /// Returns the function that creates the sinks of an address; `None` if connections are neither traced nor observed,
 /// which saves the cost of events.
-fn sinks(traces: Option<Arc<dyn SinkFactory>>, counts: Option<&Observer>) -> Option<MakeSinks> {
+pub(crate) fn sinks(
+    traces: Option<Arc<dyn SinkFactory>>,
+    counts: Option<&Observer>,
+) -> Option<MakeSinks> {
     let Some(observer) = counts else {
         let traces = traces?;
         return Some(Box::new(move |_| traces.clone()));
@@ -362,7 +369,7 @@ fn sinks(traces: Option<Arc<dyn SinkFactory>>, counts: Option<&Observer>) -> Opt
     }))
 }
 
-fn print_event(event: &Event, as_json: bool) {
+pub(crate) fn print_event(event: &Event, as_json: bool) {
     if matches!(event, Event::Draining) {
         notify("STOPPING=1");
     }
@@ -450,24 +457,24 @@ impl Reload {
 }
 
 #[cfg(unix)]
-type Hangups = tokio::signal::unix::Signal;
+pub(crate) type Hangups = tokio::signal::unix::Signal;
 
 #[cfg(unix)]
-fn hangups() -> Option<Hangups> {
+pub(crate) fn hangups() -> Option<Hangups> {
     tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()).ok()
 }
 
 /// A signal that never arrives: other systems have no SIGHUP.
 #[cfg(not(unix))]
-type Hangups = tokio::sync::mpsc::Receiver<()>;
+pub(crate) type Hangups = tokio::sync::mpsc::Receiver<()>;
 
 #[cfg(not(unix))]
-fn hangups() -> Option<Hangups> {
+pub(crate) fn hangups() -> Option<Hangups> {
     None
 }
 
 /// Ends the server without draining at the second signal.
-async fn on_second_signal(handle: ServerHandle) {
+pub(crate) async fn on_second_signal(handle: ServerHandle) {
     shutdown_signal().await;
     shutdown_signal().await;
     handle.cut();
@@ -475,5 +482,5 @@ async fn on_second_signal(handle: ServerHandle) {
 
 /// Least and largest time for log lines and messages that wait at the end for a disk or a reader. The rest of
 /// --drain-timeout counts in between.
-const MIN_FOR_SINKS: Duration = Duration::from_secs(1);
+pub(crate) const MIN_FOR_SINKS: Duration = Duration::from_secs(1);
 const MAX_FOR_SINKS: Duration = Duration::from_secs(5);

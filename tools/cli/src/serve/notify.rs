@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Sends assignments such as `READY=1`, one a line, if a service manager waits for them. Errors are ignored: the
 /// manager has a time limit of its own.
-pub(super) fn notify(assignments: &str) {
+pub(crate) fn notify(assignments: &str) {
     if IS_STOPPED.load(Relaxed) {
         return;
     }
@@ -19,7 +19,7 @@ pub(super) fn notify(assignments: &str) {
 }
 
 /// Sends nothing from now on, because another process is the main one of the service.
-pub(super) fn stop() {
+pub(crate) fn stop() {
     IS_STOPPED.store(true, Relaxed);
 }
 

@@ -14,15 +14,15 @@ use super::plan::AdminPlan;
 use crate::error::{Failure, cannot_listen};
 
 /// The admin endpoints.
-pub(super) struct OpenAdmin {
-    pub(super) address: SocketAddr,
+pub(crate) struct OpenAdmin {
+    pub(crate) address: SocketAddr,
     /// Another descriptor of their socket.
-    pub(super) socket: std::net::TcpListener,
-    pub(super) task: JoinHandle<()>,
+    pub(crate) socket: std::net::TcpListener,
+    pub(crate) task: JoinHandle<()>,
 }
 
 /// Starts to serve the admin endpoints, at a socket that was inherited if there is one.
-pub(super) fn open_admin(
+pub(crate) fn open_admin(
     plan: AdminPlan,
     inherited: Option<std::net::TcpListener>,
     handle: &ServerHandle,

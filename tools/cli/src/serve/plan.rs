@@ -38,15 +38,15 @@ pub(super) struct Plan {
 
 /// The properties of a server that its announcement and its warnings depend on.
 #[derive(Debug)]
-pub(super) struct Protocols {
-    pub(super) domains: Vec<String>,
-    pub(super) has_quic: bool,
-    pub(super) has_tcp: bool,
+pub(crate) struct Protocols {
+    pub(crate) domains: Vec<String>,
+    pub(crate) has_quic: bool,
+    pub(crate) has_tcp: bool,
     /// True for a certificate that clients do not trust by default.
-    pub(super) is_dev: bool,
-    pub(super) has_early_data: bool,
+    pub(crate) is_dev: bool,
+    pub(crate) has_early_data: bool,
     /// True if clients present certificates.
-    pub(super) asks_for_certificates: bool,
+    pub(crate) asks_for_certificates: bool,
 }
 
 /// Prints events, and warns of certificates that were replaced by some that clients refuse or cannot verify.
@@ -64,21 +64,21 @@ pub(super) struct Listener {
 }
 
 /// The format and the file of the access log.
-pub(super) struct LogPlan {
-    pub(super) format: LogFormat,
+pub(crate) struct LogPlan {
+    pub(crate) format: LogFormat,
     /// The file, or `None` for standard output.
-    pub(super) path: Option<PathBuf>,
+    pub(crate) path: Option<PathBuf>,
 }
 
 /// The address of the admin endpoints, and the hosts and tokens that they accept.
-pub(super) struct AdminPlan {
-    pub(super) address: SocketAddr,
-    pub(super) guard: Guard,
+pub(crate) struct AdminPlan {
+    pub(crate) address: SocketAddr,
+    pub(crate) guard: Guard,
 }
 
 impl AdminPlan {
     /// Returns true if other machines can reach the endpoints and need no token.
-    pub(super) fn is_exposed(&self) -> bool {
+    pub(crate) fn is_exposed(&self) -> bool {
         !self.address.ip().to_canonical().is_loopback() && !self.guard.has_token()
     }
 }

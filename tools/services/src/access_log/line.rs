@@ -61,7 +61,7 @@ fn quoted(line: &mut String, value: Option<&HeaderValue>) {
 
 /// Appends bytes that a client sent, escaped so that they end neither the line nor the field. The escaped text
 /// has at most `most` bytes.
-fn escape(line: &mut String, bytes: &[u8], most: usize) {
+pub(crate) fn escape(line: &mut String, bytes: &[u8], most: usize) {
     let end = line.len() + most;
     let mut fits = line.len();
     for &byte in bytes {
@@ -85,7 +85,7 @@ fn escape(line: &mut String, bytes: &[u8], most: usize) {
 }
 
 /// Truncates text so that it takes at most `most` bytes in a JSON string.
-fn cut(text: &str, most: usize) -> Cow<'_, str> {
+pub(crate) fn cut(text: &str, most: usize) -> Cow<'_, str> {
     let (mut len, mut fits) = (0, 0);
     for (at, c) in text.char_indices() {
         if len + CUT.len() <= most {
@@ -155,7 +155,7 @@ fn target(details: &Details) -> &str {
     path.map_or("*", http::uri::PathAndQuery::as_str)
 }
 
-fn protocol(version: Version) -> &'static str {
+pub(crate) fn protocol(version: Version) -> &'static str {
     match version {
         Version::HTTP_09 => "HTTP/0.9",
         Version::HTTP_10 => "HTTP/1.0",
@@ -167,7 +167,7 @@ fn protocol(version: Version) -> &'static str {
 
 /// Largest size of a line with its line break (limit K106). The longest referrer, agent, host, target and method
 /// leave 1000 bytes for the other parts.
-pub(super) const MAX_LINE: usize = 4608;
+pub(crate) const MAX_LINE: usize = 4608;
 const MAX_OF_TARGET: usize = 1600;
 const MAX_OF_FIELD: usize = 600;
 const MAX_OF_METHOD: usize = 64;

@@ -13,7 +13,7 @@ use super::failure::Failure;
 use crate::body::{Body, explained};
 
 /// Returns the value that this process appends to Via for a message that it received in this version.
-pub(super) fn via(version: Version) -> HeaderValue {
+pub(crate) fn via(version: Version) -> HeaderValue {
     let values = &PSEUDONYM.values;
     let [http10, http11, http2, http3] = values;
     match version {
@@ -34,7 +34,7 @@ pub(super) fn check(parts: &Parts) -> Result<(), Failure> {
 }
 
 /// Returns the response to a request that ends at the proxy: TRACE, and OPTIONS without a hop left.
-pub(super) fn answer(parts: &Parts) -> Option<Response<Body>> {
+pub(crate) fn answer(parts: &Parts) -> Option<Response<Body>> {
     if parts.method == Method::TRACE {
         // The response would reveal credentials and the fields that the proxy adds.
         let refusal = explained(StatusCode::METHOD_NOT_ALLOWED, "TRACE is not forwarded");
@@ -49,7 +49,7 @@ pub(super) fn answer(parts: &Parts) -> Option<Response<Body>> {
 }
 
 /// Counts this hop in the Max-Forwards field of OPTIONS. Other methods may ignore the field.
-pub(super) fn count(parts: &mut Parts) {
+pub(crate) fn count(parts: &mut Parts) {
     if parts.method == Method::OPTIONS
         && let Some(hops) = max_forwards(&parts.headers)
     {
@@ -79,7 +79,7 @@ fn with_methods(mut response: Response<Body>) -> Response<Body> {
 }
 
 /// Returns true if Via contains the pseudonym of this process.
-fn has_passed(headers: &HeaderMap) -> bool {
+pub(crate) fn has_passed(headers: &HeaderMap) -> bool {
     let own = PSEUDONYM.name.as_bytes();
     let mut values = headers.get_all(VIA).iter();
     values.any(|value| value.as_bytes().windows(own.len()).any(|part| part == own))

@@ -1,0 +1,245 @@
+//! `courser proxy`: a forward proxy for TCP and UDP.
+
+pub(crate) mod args;
+mod flags;
+mod rows;
+mod rules;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use courser::observe;
+use courser::server::{Drained, Event, ListeningSockets, Server, ServerHandle, shutdown_signal};
+use courser_services::admin::Observer;
+use courser_services::forward::{Credentials, Forward, PlainListener, new_token};
+use courser_services::{AccessLog, Metrics, release_memory_of_bursts};
+use tokio::task::JoinHandle;
+
+use self::args::Arguments;
+use self::flags::Plan;
+use crate::error::{Failure, cannot_listen};
+use crate::output;
+use crate::serve::announce::{self, Announcement};
+use crate::serve::open_admin::{OpenAdmin, open_admin};
+use crate::serve::plan::AdminPlan;
+use crate::serve::{self, messages};
+
+/// Serves until a signal ends it, or prints a token.
+pub(crate) fn main(arguments: &Arguments) -> Result<(), Failure> {
+    if let Some(name) = &arguments.clients.make_token {
+        let made = new_token(name);
+        let (token, line) = made.map_err(|error| Failure::new(format!("--make-token: {error}")))?;
+        // The line goes to the file, and the token to the operator.
+        output::note(format!("the token of {name} is {token}"));
+        return output::report(line);
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(format!("cannot start a runtime: {error}")))?;
+    let ran = runtime.block_on(async {
+        let sockets = inherited()?;
+        let plan = flags::plan(arguments, sockets.first().map(|it| it.address))?;
+        run(plan, sockets).await
+    });
+    messages::end(serve::MIN_FOR_SINKS);
+    // Tasks of tunnels that were cut.
+    runtime.shutdown_timeout(Duration::from_millis(200));
+    ran
+}
+
+async fn run(plan: Plan, sockets: Vec<ListeningSockets>) -> Result<(), Failure> {
+    let Plan {
+        server,
+        settings,
+        plain,
+        protocols,
+        targets,
+        traces,
+        log,
+        admin,
+        warnings,
+        as_json,
+        drain_timeout,
+    } = plan;
+    let format = log.as_ref().map(|it| it.format);
+    let (log, writer) = serve::open_log(log, as_json)?.unzip();
+    let credentials = settings.credentials.clone();
+    let (connections, observer) = (observe::Metrics::new(), Observer::new());
+    let is_reported = admin.is_some();
+    let sinks = serve::sinks(traces, is_reported.then_some(&observer));
+    let server = with_listeners(server, log.clone(), as_json);
+    let server = server.inherit(sockets);
+    let bound = serve::bind(server, is_reported.then_some(&connections), sinks, &[])?;
+    let handle = bound.handle();
+    let listeners = open_plain(&plain)?;
+    let mut proxied = rows::Facts::of(&settings, targets, &listeners);
+    let forward = Forward::new(settings, log.clone().zip(format));
+    let metrics = Metrics::of_forward(&connections, log.clone(), forward.clone());
+    let admin = open(admin, &handle, metrics, observer, proxied.what())?;
+    let mut announcement = Announcement {
+        handle: &handle,
+        protocols: &protocols,
+        what: &proxied.what(),
+        redirects: bound.redirect_addrs(),
+        admin: admin.as_ref().map(|it| it.address),
+        echo: None,
+        forward: None,
+    };
+    proxied.is_dev = protocols.is_dev;
+    announcement.forward = Some(proxied.rows(&announcement.authority()));
+    let background = background(&handle, credentials, log.clone(), as_json);
+    announcement.print(as_json);
+    let warning = messages::warning(as_json);
+    warnings.iter().for_each(|text| warning(text));
+    let watch = serve::watch_sockets(handle.clone(), as_json);
+    serve::notify("READY=1");
+    let plain = listeners.into_iter().map(|listener| {
+        let end = shutdown_signal();
+        tokio::spawn(listener.serve(forward.clone(), end))
+    });
+    let plain: Vec<_> = plain.collect();
+    let drained = bound.service(forward.clone()).await;
+    let took = drained.as_ref().map_or(drain_timeout, |it| it.took);
+    let rest = drain_timeout.saturating_sub(took);
+    finish_plain(&forward, plain, rest).await;
+    background.iter().for_each(JoinHandle::abort);
+    watch.end();
+    let drained: Drained = drained.map_err(|error| Failure::new(error.to_string()))?;
+    announce::print_drained(&drained, None, as_json);
+    // The records of tunnels that were cut.
+    drop(forward);
+    tokio::task::yield_now().await;
+    serve::end_log(log.zip(writer), rest);
+    Ok(())
+}
+
+/// Returns the sockets of a service manager.
+fn inherited() -> Result<Vec<ListeningSockets>, Failure> {
+    #[cfg(target_os = "linux")]
+    return ListeningSockets::from_service_manager()
+        .map_err(|error| Failure::new(error.to_string()));
+    #[cfg(not(target_os = "linux"))]
+    Ok(Vec::new())
+}
+
+fn open_plain(addresses: &[std::net::SocketAddr]) -> Result<Vec<PlainListener>, Failure> {
+    let opened = addresses.iter().map(|address| {
+        PlainListener::bind(*address).map_err(|error| cannot_listen("--plain", *address, &error))
+    });
+    opened.collect()
+}
+
+fn open(
+    plan: Option<AdminPlan>,
+    handle: &ServerHandle,
+    metrics: Arc<Metrics>,
+    observer: Observer,
+    what: String,
+) -> Result<Option<OpenAdmin>, Failure> {
+    let opened = plan.map(|plan| open_admin(plan, None, handle, metrics, what, observer));
+    opened.transpose()
+}
+
+/// Prints events of the server, and logs the responses that it makes itself.
+fn with_listeners(server: Server, log: Option<AccessLog>, as_json: bool) -> Server {
+    server
+        .on_event(move |event| serve::print_event(event, as_json))
+        .on_own_response(move |response| {
+            if let Some(log) = &log {
+                log.record_own(response);
+            }
+        })
+}
+
+/// Waits until listeners without TLS and their tunnels have ended, for at most this time.
+async fn finish_plain(forward: &Forward, plain: Vec<JoinHandle<()>>, within: Duration) {
+    if plain.is_empty() {
+        return;
+    }
+    let until = Instant::now() + within;
+    while Instant::now() < until && (forward.open() > 0 || plain.iter().any(|it| !it.is_finished()))
+    {
+        tokio::time::sleep(STEP).await;
+    }
+}
+
+/// Starts the background tasks of the proxy. A task that ends is restarted.
+fn background(
+    handle: &ServerHandle,
+    credentials: Option<Credentials>,
+    log: Option<AccessLog>,
+    as_json: bool,
+) -> Vec<JoinHandle<()>> {
+    let mut first = Some(serve::hangups());
+    let (reloaded, logged) = (handle.clone(), log.clone());
+    let reloading = move || {
+        let hangups = first.take().unwrap_or_else(serve::hangups);
+        let (handle, credentials, log) = (reloaded.clone(), credentials.clone(), logged.clone());
+        async move {
+            reload(hangups, &handle, credentials, log, as_json).await;
+            Ok(())
+        }
+    };
+    let bursts = handle.clone();
+    let releasing = move || {
+        let releasing = release_memory_of_bursts(bursts.clone());
+        async move {
+            releasing.await;
+            Ok(())
+        }
+    };
+    let mut tasks = vec![
+        tokio::spawn(serve::on_second_signal(handle.clone())),
+        handle.keep_running("the handler of SIGHUP", reloading),
+        handle.keep_running("the release of memory", releasing),
+    ];
+    if let Some(log) = log {
+        tasks.push(handle.keep_running("the access log", move || {
+            let log = log.clone();
+            async move { Ok(log.keep_writing().await?) }
+        }));
+    }
+    tasks
+}
+
+/// Reads certificates and clients again, and reopens the access log, at each SIGHUP.
+async fn reload(
+    hangups: Option<serve::Hangups>,
+    handle: &ServerHandle,
+    credentials: Option<Credentials>,
+    log: Option<AccessLog>,
+    as_json: bool,
+) {
+    let Some(mut hangups) = hangups else {
+        // This system has no SIGHUP.
+        return std::future::pending().await;
+    };
+    while hangups.recv().await.is_some() {
+        serve::notify("RELOADING=1");
+        if let Some(log) = &log {
+            log.reopen();
+        }
+        if let Some(credentials) = &credentials {
+            match credentials.reload() {
+                Ok(()) => messages::event(
+                    as_json,
+                    "clients_replaced",
+                    &format!("the clients were read again: {} lines", credentials.len()),
+                ),
+                Err(error) => messages::event(
+                    as_json,
+                    "clients_kept",
+                    &format!("keeping the old clients of --auth: {error}"),
+                ),
+            }
+        }
+        if let Err(error) = handle.reload() {
+            serve::print_event(&Event::CertificateKept(error), as_json);
+        }
+        serve::notify("READY=1");
+    }
+}
+
+/// Interval at which open tunnels are counted at the end.
+const STEP: Duration = Duration::from_millis(50);
