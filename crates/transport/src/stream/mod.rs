@@ -426,14 +426,18 @@ impl Streams {
     /// Wakes writers that wait for the connection's send buffer, once a quarter of its limit is free.
     #[inline]
     fn wake_writers(&mut self) {
-        if !self.buffers.sending.can_wake_writers() || self.flow.send.available() == 0 {
+        let mut count = self.buffers.sending.writers_to_wake();
+        if count == 0 || self.flow.send.available() == 0 {
             return;
         }
-        while let Some(id) = self.buffers.sending.next_writer() {
+        while count > 0
+            && let Some(id) = self.buffers.sending.next_writer()
+        {
             if let Some(key) = self.table.find(id)
                 && self.table.at(key).send.take_connection_writable()
             {
                 self.events.push_back(StreamEvent::Writable { id });
+                count -= 1;
             }
         }
     }

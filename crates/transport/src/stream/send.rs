@@ -57,8 +57,11 @@ enum Waiting {
     No,
     /// Fewer unsent bytes of this stream.
     ForStream,
-    /// Fewer unacknowledged bytes of all streams, or more credit of the connection.
-    ForConnection,
+    /// Fewer unacknowledged bytes of all streams, or more credit of the connection. A writer that was woken and has
+    /// got nothing waits again.
+    ForConnection { again: bool },
+    /// For nothing: it was woken, and has not written yet.
+    Woken,
     /// More credit of this stream: MAX_STREAM_DATA.
     ForCredit,
 }
@@ -143,7 +146,7 @@ impl SendPart {
         // All unsent bytes have to wait for the first one.
         let common = if unsent > 0 { credit } else { unclaimed };
         Ok(match self.waiting {
-            Waiting::No => None,
+            Waiting::No | Waiting::Woken => None,
             Waiting::ForCredit => Some(BlockedBy::StreamFlowControl),
             _ if own == 0 => Some(BlockedBy::StreamFlowControl),
             _ if common == 0 => Some(BlockedBy::ConnectionFlowControl),
@@ -219,20 +222,22 @@ impl SendPart {
             return Err(WriteError::ClosedStream);
         }
         let unsent = self.buffer.unsent();
-        let own = self.limit.available().saturating_sub(unsent);
-        let share = (limits.unsent_limit / SHARES).saturating_sub(unsent);
-        let credit_for_writes = own.min(limits.credit.max(share.min(limits.ahead)));
-        let accepted = credit_for_writes.max(AHEAD.saturating_sub(unsent));
+        let accepted = self.credit_with_share(limits);
+        let accepted = accepted.max(AHEAD.saturating_sub(unsent));
         let ahead = accepted.min(limits.unsent_limit.saturating_sub(unsent));
-        let len = ahead.min(limits.connection).min(len as u64);
-        if len == 0 && (ahead == 0 || limits.connection == 0) {
+        let room = self.room(limits);
+        let len = ahead.min(room).min(len as u64);
+        if len == 0 && (ahead == 0 || room == 0) {
             let is_ahead = ahead == 0;
             self.waiting = if is_ahead {
                 Waiting::ForStream
             } else {
-                Waiting::ForConnection
+                self.for_connection()
             };
             return Err(WriteError::Blocked);
+        }
+        if self.waiting == Waiting::Woken {
+            self.waiting = Waiting::No;
         }
         Ok(usize::try_from(len).expect("at most the length of a slice"))
     }
@@ -244,6 +249,25 @@ impl SendPart {
         own.min(limits.credit)
     }
 
+    /// Returns how many bytes could be written within the peer's credit, with the share that a stream has of what
+    /// the unsent bytes of others claim.
+    fn credit_with_share(&self, limits: WriteLimits) -> u64 {
+        let unsent = self.buffer.unsent();
+        let own = self.limit.available().saturating_sub(unsent);
+        let share = (limits.unsent_limit / SHARES).saturating_sub(unsent);
+        own.min(limits.credit.max(share.min(limits.ahead)))
+    }
+
+    /// Returns how many bytes the memory of the connection has room for. The reserve is for streams that come, not for
+    /// transfers that wait in turn.
+    fn room(&self, limits: WriteLimits) -> u64 {
+        if self.waiting == Waiting::Woken {
+            return limits.connection;
+        }
+        let little = LITTLE.saturating_sub(self.buffer.retained());
+        limits.connection.max(little.min(limits.reserve))
+    }
+
     /// Returns how many bytes written after `ahead` more bytes could be sent within the credit, or
     /// `u64::MAX` if bytes can never be sent. With 0, if `ahead` is 0, the writer is notified later, like after
     /// a blocked write.
@@ -251,14 +275,14 @@ impl SendPart {
         if !matches!(self.state, State::Ready | State::Send) {
             return u64::MAX;
         }
-        let credit = self.credit_for_writes(limits).min(limits.connection);
+        let credit = self.credit_for_writes(limits).min(self.room(limits));
         if credit > ahead || ahead > 0 {
             return credit.saturating_sub(ahead);
         }
         self.waiting = if self.limit.available() <= self.buffer.unsent() {
             Waiting::ForCredit
         } else {
-            Waiting::ForConnection
+            self.for_connection()
         };
         0
     }
@@ -283,9 +307,22 @@ impl SendPart {
         self.buffer.unsent()
     }
 
+    const fn for_connection(&self) -> Waiting {
+        let again = matches!(
+            self.waiting,
+            Waiting::Woken | Waiting::ForConnection { again: true }
+        );
+        Waiting::ForConnection { again }
+    }
+
     /// Returns true if the last write was blocked by the limits of the whole connection.
     pub(super) fn is_waiting_for_connection(&self) -> bool {
-        self.waiting == Waiting::ForConnection
+        matches!(self.waiting, Waiting::ForConnection { .. })
+    }
+
+    /// Returns true if the writer was woken before and has got nothing.
+    pub(super) fn is_waiting_again(&self) -> bool {
+        self.waiting == Waiting::ForConnection { again: true }
     }
 
     ///Returns true once when a blocked writer may try again, because half of its limit on unsent bytes is free.
@@ -300,9 +337,9 @@ impl SendPart {
 
     /// Returns true once when a writer that was blocked by the connection may try again.
     pub(super) fn take_connection_writable(&mut self) -> bool {
-        let waited = self.waiting == Waiting::ForConnection;
+        let waited = self.is_waiting_for_connection();
         if waited {
-            self.waiting = Waiting::No;
+            self.waiting = Waiting::Woken;
         }
         waited
     }
@@ -670,6 +707,10 @@ pub(super) const AHEAD: u64 = 512;
 /// during a transfer could be written only in pieces of [`AHEAD`] bytes, because the transfer's writer claims
 /// all credit as soon as it arrives.
 const SHARES: u64 = 16;
+
+/// Bytes of a stream that may be kept in the reserve of the connection (limit K590): those of a request or a small
+/// response.
+const LITTLE: u64 = 4 << 10;
 
 #[cfg(test)]
 mod tests;

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use courser_wire::StreamId;
 
 use super::StreamsConfig;
+use super::schedule::Level;
 
 /// The limits of one write, in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +14,8 @@ pub(super) struct WriteLimits {
     pub(super) unsent_limit: u64,
     /// Bytes that all streams together may still accept.
     pub(super) connection: u64,
+    /// The same for streams that hold little.
+    pub(super) reserve: u64,
     /// The connection's credit that is not claimed by unsent bytes of any stream.
     pub(super) credit: u64,
     /// Bytes that all streams together may hold beyond the connection's credit.
@@ -43,8 +46,15 @@ pub(super) struct SendBudget {
     congestion_window: u64,
     /// Free memory of the endpoint.
     memory_left: u64,
-    /// Streams whose writers were blocked by the limits of the whole connection.
-    writers: VecDeque<StreamId>,
+    /// Streams whose writers were blocked by the limits of the whole connection, in the order in which they are woken.
+    writers: VecDeque<Writer>,
+}
+
+/// A writer that waits. Those of higher levels are first.
+#[derive(Clone, Copy, Debug)]
+struct Writer {
+    level: Level,
+    id: StreamId,
 }
 
 impl SendBudget {
@@ -91,8 +101,17 @@ impl SendBudget {
     /// Returns the limit on bytes kept until they are acknowledged: at most a quarter of the memory
     /// left, so that many connections at their limit leave some for others.
     fn limit(&self) -> u64 {
-        let fair_share = (self.memory_left / 4).max(MIN_FAIR_SHARE);
-        self.limit.min(fair_share)
+        self.limit.min(self.fair_share())
+    }
+
+    fn fair_share(&self) -> u64 {
+        (self.memory_left / 4).max(MIN_FAIR_SHARE)
+    }
+
+    /// Returns the limit with the reserve for streams that hold little.
+    fn limit_with_reserve(&self) -> u64 {
+        let limit = self.limit + self.limit / RESERVES;
+        limit.min(self.max).min(self.fair_share())
     }
 
     /// Returns the limits of a write. `credit` is what the peer grants for the connection.
@@ -100,6 +119,7 @@ impl SendBudget {
         WriteLimits {
             unsent_limit: self.unsent_limit,
             connection: self.limit().saturating_sub(self.retained),
+            reserve: self.limit_with_reserve().saturating_sub(self.retained),
             credit: credit.saturating_sub(self.unsent),
             ahead: (credit + self.unsent_limit / 2).saturating_sub(self.unsent),
         }
@@ -169,22 +189,43 @@ impl SendBudget {
         changes
     }
 
-    /// Adds the writer of a stream to those that wait, if it is not among them.
-    pub(super) fn wait(&mut self, id: StreamId) {
-        if !self.writers.contains(&id) {
-            self.writers.push_back(id);
+    /// Adds the writer of a stream to those that wait, if it is not among them: behind its equals, or before them if it
+    /// waits again because others have taken all that was free when it was woken.
+    pub(super) fn wait(&mut self, id: StreamId, level: Level, again: bool) {
+        if self.writers.iter().any(|writer| writer.id == id) {
+            return;
         }
+        let before = |writer: &Writer| match again {
+            true => writer.level > level,
+            false => writer.level >= level,
+        };
+        let at = self.writers.partition_point(before);
+        self.writers.insert(at, Writer { level, id });
     }
 
-    /// Returns true if writers wait and a quarter of the limit is free.
+    /// Returns how many writers to wake now: none until a quarter of the limit is free, and then as many as can write
+    /// something worth while, so that the first ones do not leave nothing to the others. All of them once
+    /// nothing is kept, because no acknowledgement would wake the rest.
     #[inline]
-    pub(super) fn can_wake_writers(&self) -> bool {
-        !self.writers.is_empty() && self.retained <= self.limit() / 4 * 3
+    pub(super) fn writers_to_wake(&self) -> usize {
+        if self.writers.is_empty() {
+            return 0;
+        }
+        let limit = self.limit();
+        if self.retained > limit / 4 * 3 {
+            return 0;
+        }
+        if self.retained == 0 {
+            return self.writers.len();
+        }
+        let free = limit.saturating_sub(self.retained);
+        let each = EACH.min(limit / 8).max(1);
+        usize::try_from(free / each).unwrap_or(usize::MAX).max(1)
     }
 
     /// Removes and returns the next writer that waits.
     pub(super) fn next_writer(&mut self) -> Option<StreamId> {
-        self.writers.pop_front()
+        self.writers.pop_front().map(|writer| writer.id)
     }
 
     /// Frees spare capacity.
@@ -200,6 +241,13 @@ pub(super) const SEND_BUFFER_MIN: u64 = 128 << 10;
 /// The smallest limit for a peer that has acknowledged this much. A window is small on a fast path too, and a
 /// larger buffer wakes writers less often.
 const SEND_BUFFER_USUAL: u64 = 512 << 10;
+
+/// Free bytes for each writer that is woken.
+const EACH: u64 = 16 << 10;
+
+/// The reserve for streams that hold little is this part of the limit, in addition to it (limit K590). Without it, a
+/// request beside a few transfers waits until these end, because their writers take all memory that is freed.
+const RESERVES: u64 = 8;
 
 /// Bytes that a connection may keep until they are acknowledged even if memory is short.
 const MIN_FAIR_SHARE: u64 = 64 << 10;

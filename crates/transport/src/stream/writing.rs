@@ -8,6 +8,7 @@ use super::Streams;
 use super::control::ControlFrame;
 use super::deadlines::Expiry;
 use super::event::{ClosedStream, FinishError, ResetAtError, StreamEvent, WriteError};
+use super::schedule::Level;
 use super::send_budget::WriteLimits;
 
 impl Streams {
@@ -35,7 +36,7 @@ impl Streams {
     ///
     /// # Errors
     ///
-    /// [`WriteError::Blocked`] when there is no limits at present, the other variants when there will
+    /// [`WriteError::Blocked`] when there is no room at present, the other variants when there will
     /// never be any.
     pub fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
         let (key, limits) = (self.sender(id)?, self.write_limits());
@@ -47,12 +48,12 @@ impl Streams {
         self.on_written(key, result)
     }
 
-    /// Appends bytes to a stream without copying them,as many as the send buffer accepts.
+    /// Appends bytes to a stream without copying them, as many as the send buffer accepts.
     /// Removes those from `data` and returns how many.
     ///
     /// # Errors
     ///
-    /// [`WriteError::Blocked`] when there is no limits at present, the other variants when there will
+    /// [`WriteError::Blocked`] when there is no room at present, the other variants when there will
     /// never be any.
     pub fn write_chunk(&mut self, id: StreamId, data: &mut Bytes) -> Result<usize, WriteError> {
         let (key, limits) = (self.sender(id)?, self.write_limits());
@@ -85,12 +86,22 @@ impl Streams {
             return Ok(credit);
         }
         if state.send.is_waiting_for_connection() {
-            self.buffers.sending.wait(id);
+            self.wait_for_connection(key);
         } else {
             let is_blocked = self.queues.signal_blocked(key, state);
             self.counters.stream_blocked += u64::from(is_blocked);
         }
         Ok(0)
+    }
+
+    fn wait_for_connection(&mut self, key: u32) {
+        let state = self.table.at(key);
+        let level = Level {
+            class: self.queues.class_of(&state.share),
+            priority: state.share.priority,
+        };
+        let again = state.send.is_waiting_again();
+        self.buffers.sending.wait(state.id, level, again);
     }
 
     pub(super) fn write_limits(&self) -> WriteLimits {
@@ -107,9 +118,8 @@ impl Streams {
         match result {
             Ok(_) => self.schedule(key),
             Err(WriteError::Blocked) => {
-                let state = self.table.at(key);
-                if state.send.is_waiting_for_connection() {
-                    self.buffers.sending.wait(state.id);
+                if self.table.at(key).send.is_waiting_for_connection() {
+                    self.wait_for_connection(key);
                 }
             }
             Err(WriteError::Stopped(_) | WriteError::ClosedStream) => {}

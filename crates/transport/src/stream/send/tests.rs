@@ -10,6 +10,7 @@ use crate::stream::chunk_pool::ChunkPool;
 const ROOM: WriteLimits = WriteLimits {
     unsent_limit: 1000,
     connection: 1000,
+    reserve: 1000,
     credit: u64::MAX,
     ahead: u64::MAX,
 };
@@ -254,6 +255,7 @@ fn writer_is_held_back_by_the_stream_and_woken_at_half() {
     let room = WriteLimits {
         unsent_limit: 100,
         connection: 1000,
+        reserve: 1000,
         credit: u64::MAX,
         ahead: u64::MAX,
     };
@@ -275,6 +277,32 @@ fn writer_is_held_back_by_the_stream_and_woken_at_half() {
     assert_eq!(part.write(b"", room, &mut buffers), Ok(0));
 }
 
+/// Limit K590.
+#[test]
+fn a_little_of_each_stream_has_room_in_the_reserve() {
+    let (mut part, mut buffers) = (SendPart::default(), buffers());
+    part.begin(1 << 20);
+    let limits = |reserve| WriteLimits {
+        unsent_limit: 1 << 20,
+        connection: 0,
+        reserve,
+        ..ROOM
+    };
+    let data = [0; 10_000];
+    assert_eq!(part.credit_beyond(0, limits(1000)), 1000);
+    assert_eq!(part.write(&data, limits(1000), &mut buffers), Ok(1000));
+    assert_eq!(part.credit_beyond(0, limits(9000)), LITTLE - 1000);
+    let rest = (LITTLE - 1000) as usize;
+    assert_eq!(part.write(&data, limits(9000), &mut buffers), Ok(rest));
+    let more = part.write(&data, limits(9000), &mut buffers);
+    assert_eq!(more, Err(WriteError::Blocked));
+    assert!(part.is_waiting_for_connection());
+    // It has room again when the peer has the first part.
+    let span = in_packet(|packet| part.write_new(id(), 1000, packet)).unwrap();
+    part.on_acked(span, &mut buffers);
+    assert_eq!(part.credit_beyond(0, limits(9000)), span.len);
+}
+
 #[test]
 fn writer_is_held_back_by_the_connection() {
     let (mut part, mut buffers) = (SendPart::default(), buffers());
@@ -282,6 +310,7 @@ fn writer_is_held_back_by_the_connection() {
     let room = WriteLimits {
         unsent_limit: 100,
         connection: 30,
+        reserve: 30,
         credit: u64::MAX,
         ahead: u64::MAX,
     };
@@ -289,6 +318,7 @@ fn writer_is_held_back_by_the_connection() {
     let room = WriteLimits {
         unsent_limit: 100,
         connection: 0,
+        reserve: 0,
         credit: u64::MAX,
         ahead: u64::MAX,
     };

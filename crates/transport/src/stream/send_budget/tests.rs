@@ -26,6 +26,10 @@ fn room_shrinks_by_what_is_kept_and_grows_with_acknowledgements() {
     assert_eq!(budget.write_limits(4400).credit, 4000);
     budget.on_acked(500);
     assert_eq!(budget.write_limits(0).connection, SEND_BUFFER_MIN - 500);
+    budget.on_written(SEND_BUFFER_MIN - 500);
+    assert_eq!(budget.write_limits(0).connection, 0);
+    assert_eq!(budget.write_limits(0).reserve, SEND_BUFFER_MIN / RESERVES);
+    budget.on_discarded(SEND_BUFFER_MIN - 500, SEND_BUFFER_MIN - 500);
     budget.on_discarded(500, 400);
     assert_eq!((budget.retained(), budget.unsent()), (0, 0));
     assert_eq!(budget.acked(), 500);
@@ -68,22 +72,49 @@ fn a_quarter_of_little_memory_is_the_limit() {
     budget.on_congestion_window(1 << 20);
     budget.set_memory_left(1 << 20);
     assert_eq!(budget.write_limits(0).connection, 256 << 10);
+    assert_eq!(budget.write_limits(0).reserve, 256 << 10);
     budget.set_memory_left(0);
     assert_eq!(budget.write_limits(0).connection, MIN_FAIR_SHARE);
 }
 
+const LEVEL: Level = Level {
+    class: 0,
+    priority: 0,
+};
+
 #[test]
 fn writers_wait_in_turn_until_a_quarter_is_free() {
     let mut budget = budget();
+    assert_eq!(budget.writers_to_wake(), 0, "none waits");
     budget.on_written(SEND_BUFFER_MIN);
-    budget.wait(id(1));
-    budget.wait(id(0));
-    budget.wait(id(1));
-    assert!(!budget.can_wake_writers());
-    budget.on_acked(SEND_BUFFER_MIN / 4);
-    assert!(budget.can_wake_writers());
+    for index in [1, 0, 1, 2, 3] {
+        budget.wait(id(index), LEVEL, false);
+    }
+    budget.on_acked(SEND_BUFFER_MIN / 4 - 1);
+    assert_eq!(budget.writers_to_wake(), 0);
+    budget.on_acked(1);
+    assert_eq!(budget.writers_to_wake(), 2, "for 32 KiB");
     assert_eq!(budget.next_writer(), Some(id(1)));
     assert_eq!(budget.next_writer(), Some(id(0)));
-    assert_eq!(budget.next_writer(), None);
-    assert!(!budget.can_wake_writers(), "none waits");
+    // One has written and waits for more, the other one has got nothing.
+    budget.wait(id(1), LEVEL, false);
+    budget.wait(id(0), LEVEL, true);
+    budget.on_acked(SEND_BUFFER_MIN / 4 * 3);
+    assert_eq!(budget.writers_to_wake(), 4, "all");
+    let order: Vec<_> = std::iter::from_fn(|| budget.next_writer()).collect();
+    assert_eq!(order, [0, 2, 3, 1].map(id));
+    assert_eq!(budget.writers_to_wake(), 0);
+}
+
+#[test]
+fn urgent_writers_are_woken_first() {
+    let mut budget = budget();
+    let level = |class, priority| Level { class, priority };
+    budget.wait(id(0), level(0, 5), false);
+    budget.wait(id(1), level(0, 9), false);
+    budget.wait(id(2), level(1, 0), false);
+    budget.wait(id(3), level(0, 9), false);
+    budget.wait(id(4), level(0, 5), true);
+    let order: Vec<_> = std::iter::from_fn(|| budget.next_writer()).collect();
+    assert_eq!(order, [2, 1, 3, 4, 0].map(id));
 }
