@@ -60,6 +60,7 @@ mod send_stream;
 mod session;
 mod shared;
 mod table;
+mod transport;
 mod upgrade;
 
 pub use courser_webtransport::{
@@ -75,4 +76,5 @@ pub use self::receive_stream::RecvStream;
 pub use self::send_group::SendGroup;
 pub use self::send_stream::SendStream;
 pub use self::session::Session;
+pub use self::transport::{ReceiveHalf, SendHalf, Transport};
 pub use self::upgrade::{Refused, Upgrade, upgrade};

@@ -2,6 +2,7 @@
 
 mod browsers;
 mod hostile;
+mod media;
 mod refusals;
 mod sessions;
 
@@ -37,6 +38,19 @@ where
 
 /// Creates a connection whose server answers with `service`, and drains when `signal` completes.
 async fn serve_until<F>(
+    configs: [Config; 2],
+    service: impl Fn(Request<h3::Body>) -> F + Clone + Send + 'static,
+    signal: impl Future<Output = ()> + Send + 'static,
+) -> (Pair, JoinHandle<Result<(), h3::Error>>)
+where
+    F: Future<Output = Response<h3::Empty>> + Send + 'static,
+{
+    serve_on(TransportConfig::default(), configs, service, signal).await
+}
+
+/// Like [`serve_until`], with settings of QUIC.
+async fn serve_on<F>(
+    transport: TransportConfig,
     [client_config, server_config]: [Config; 2],
     service: impl Fn(Request<h3::Body>) -> F + Clone + Send + 'static,
     signal: impl Future<Output = ()> + Send + 'static,
@@ -44,7 +58,7 @@ async fn serve_until<F>(
 where
     F: Future<Output = Response<h3::Empty>> + Send + 'static,
 {
-    let (near, far, endpoints) = connections(TransportConfig::default()).await;
+    let (near, far, endpoints) = connections(transport).await;
     let mut settings = h3::Config::new(Side::Server);
     webtransport::enable(&mut settings, Side::Server, server_config).expect("free numbers");
     let service = tower::service_fn(move |request| {
