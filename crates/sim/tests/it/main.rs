@@ -37,4 +37,5 @@ mod streams;
 mod template;
 mod voice;
 mod vpn;
+mod webtransport_groups;
 mod worlds;
