@@ -429,7 +429,7 @@ impl Streams {
         if !self.buffers.sending.can_wake_writers() || self.flow.send.available() == 0 {
             return;
         }
-        while let Some(id) = self.buffers.sending.next_writer() {
+        for id in self.buffers.sending.next_writers() {
             if let Some(key) = self.table.find(id)
                 && self.table.at(key).send.take_connection_writable()
             {

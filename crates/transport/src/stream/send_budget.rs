@@ -1,6 +1,8 @@
 //! Limits on the bytes that are written before the peer has received them.
 
-use std::collections::VecDeque;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
 
 use courser_wire::StreamId;
 
@@ -43,8 +45,10 @@ pub(super) struct SendBudget {
     congestion_window: u64,
     /// Free memory of the endpoint.
     memory_left: u64,
-    /// Streams whose writers were blocked by the limits of the whole connection.
-    writers: VecDeque<StreamId>,
+    /// Streams whose writers were blocked by the limits of the whole connection, by session.
+    writers: BTreeMap<u32, VecDeque<StreamId>>,
+    /// The session whose writer was woken last while others waited too.
+    woken: u32,
 }
 
 impl SendBudget {
@@ -60,7 +64,8 @@ impl SendBudget {
             max_unsent: config.unsent_limit,
             congestion_window: 0,
             memory_left: u64::MAX,
-            writers: VecDeque::new(),
+            writers: BTreeMap::new(),
+            woken: 0,
         }
     }
 
@@ -135,7 +140,7 @@ impl SendBudget {
     /// Resets the counts and removes all writers, when all streams are dropped at once.
     pub(super) fn clear(&mut self) {
         (self.retained, self.unsent) = (0, 0);
-        self.writers = VecDeque::new();
+        self.writers = BTreeMap::new();
     }
 
     /// Sets the memory that the endpoint has left for all its connections.
@@ -169,10 +174,11 @@ impl SendBudget {
         changes
     }
 
-    /// Adds the writer of a stream to those that wait, if it is not among them.
-    pub(super) fn wait(&mut self, id: StreamId) {
-        if !self.writers.contains(&id) {
-            self.writers.push_back(id);
+    /// Adds the writer of a stream to those of its session that wait, if it is not among them.
+    pub(super) fn wait(&mut self, session: u32, id: StreamId) {
+        let writers = self.writers.entry(session).or_default();
+        if !writers.contains(&id) {
+            writers.push_back(id);
         }
     }
 
@@ -182,14 +188,41 @@ impl SendBudget {
         !self.writers.is_empty() && self.retained <= self.limit() / 4 * 3
     }
 
-    /// Removes and returns the next writer that waits.
-    pub(super) fn next_writer(&mut self) -> Option<StreamId> {
-        self.writers.pop_front()
-    }
-
-    /// Frees spare capacity.
-    pub(super) fn shrink(&mut self) {
-        self.writers.shrink_to_fit();
+    /// Removes and returns the writers to wake. If those of several sessions wait, it is one of each: the memory that is
+    /// free would go to the session with the most writers otherwise. The others follow when more is acknowledged, all
+    /// of them when little is left to acknowledge.
+    pub(super) fn next_writers(&mut self) -> Vec<StreamId> {
+        if self.writers.len() == 1 {
+            let writers = self.writers.pop_first();
+            return writers.map_or_else(Vec::new, |(_, writers)| writers.into());
+        }
+        // Those behind the session that was first before are first now.
+        let behind = (Bound::Excluded(self.woken), Bound::Unbounded);
+        let sessions: Vec<u32> = self
+            .writers
+            .range(behind)
+            .chain(self.writers.range(..=self.woken))
+            .map(|(session, _)| *session)
+            .collect();
+        if let Some(first) = sessions.first() {
+            self.woken = *first;
+        }
+        let mut woken = Vec::with_capacity(sessions.len());
+        if self.retained <= self.limit() / 4 {
+            for session in sessions {
+                woken.extend(self.writers.remove(&session).unwrap_or_default());
+            }
+            return woken;
+        }
+        for session in sessions {
+            if let Entry::Occupied(mut writers) = self.writers.entry(session) {
+                woken.extend(writers.get_mut().pop_front());
+                if writers.get().is_empty() {
+                    writers.remove();
+                }
+            }
+        }
+        woken
     }
 }
 

@@ -85,7 +85,7 @@ impl Streams {
             return Ok(credit);
         }
         if state.send.is_waiting_for_connection() {
-            self.buffers.sending.wait(id);
+            self.buffers.sending.wait(state.share.session, id);
         } else {
             let is_blocked = self.queues.signal_blocked(key, state);
             self.counters.stream_blocked += u64::from(is_blocked);
@@ -109,7 +109,7 @@ impl Streams {
             Err(WriteError::Blocked) => {
                 let state = self.table.at(key);
                 if state.send.is_waiting_for_connection() {
-                    self.buffers.sending.wait(state.id);
+                    self.buffers.sending.wait(state.share.session, state.id);
                 }
             }
             Err(WriteError::Stopped(_) | WriteError::ClosedStream) => {}

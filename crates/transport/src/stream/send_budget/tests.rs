@@ -76,14 +76,29 @@ fn a_quarter_of_little_memory_is_the_limit() {
 fn writers_wait_in_turn_until_a_quarter_is_free() {
     let mut budget = budget();
     budget.on_written(SEND_BUFFER_MIN);
-    budget.wait(id(1));
-    budget.wait(id(0));
-    budget.wait(id(1));
+    budget.wait(0, id(1));
+    budget.wait(0, id(0));
+    budget.wait(0, id(1));
     assert!(!budget.can_wake_writers());
     budget.on_acked(SEND_BUFFER_MIN / 4);
     assert!(budget.can_wake_writers());
-    assert_eq!(budget.next_writer(), Some(id(1)));
-    assert_eq!(budget.next_writer(), Some(id(0)));
-    assert_eq!(budget.next_writer(), None);
+    assert_eq!(budget.next_writers(), [id(1), id(0)]);
     assert!(!budget.can_wake_writers(), "none waits");
+}
+
+#[test]
+fn writers_of_several_sessions_are_woken_in_turns() {
+    let mut budget = budget();
+    budget.on_written(SEND_BUFFER_MIN / 2);
+    for (session, index) in [(1, 0), (1, 1), (1, 2), (1, 3), (7, 10), (7, 11)] {
+        budget.wait(session, id(index));
+    }
+    assert_eq!(budget.next_writers(), [id(0), id(10)]);
+    assert_eq!(budget.next_writers(), [id(11), id(1)], "the other is first");
+    budget.wait(7, id(10));
+    // Little is left, so that no later acknowledgement may come.
+    budget.on_sent(budget.unsent());
+    budget.on_acked(budget.retained());
+    assert_eq!(budget.next_writers().len(), 3);
+    assert!(!budget.can_wake_writers());
 }
