@@ -30,14 +30,14 @@ pub struct Link<T: Transport> {
 }
 
 /// A future that is created when it is first polled, and again after its result.
-struct Pending<T>(Option<Pin<Box<dyn Future<Output = T> + Send>>>);
+struct Pending<T>(Waiting<T>);
 
 impl<T> Pending<T> {
     fn poll<F>(&mut self, cx: &mut Context<'_>, begin: impl FnOnce() -> F) -> Poll<T>
     where
         F: Future<Output = T> + Send + 'static,
     {
-        let future = self.0.get_or_insert_with(|| Box::pin(begin()));
+        let future = self.0.get_or_insert_with(|| sync(begin()));
         let result = ready!(future.as_mut().poll(cx));
         self.0 = None;
         Poll::Ready(result)
@@ -64,12 +64,6 @@ impl<T: Transport> Clone for Link<T> {
         Self::new(self.transport.clone())
     }
 }
-
-// The futures are only ever polled through `&mut`.
-const _: () = {
-    const fn is_send<T: Send>() {}
-    is_send::<Pending<()>>();
-};
 
 impl<T: Transport> poll::Session for Link<T> {
     type SendStream = Sending<T::SendStream>;

@@ -292,10 +292,10 @@ async fn serve_sessions(connection: courser::Connection, origin: origin::Produce
             let origin = origin.clone();
             async move {
                 let name = version().map(|version| version.alpn().to_owned());
-                webtransport::upgrade(&mut request)
-                    .protocols(name)
-                    .accept(|session: Session| serve(session, origin))
-                    .await
+                let upgrade = webtransport::upgrade(&mut request).protocols(name);
+                let accepted = upgrade.accept(|session: Session| serve(session, origin));
+                let response: axum::response::Response = accepted.await;
+                response
             }
         }),
     );

@@ -138,7 +138,9 @@ impl Streams {
     /// [`ClosedStream`] when the peer has received everything, or the stream was reset before.
     pub fn reset(&mut self, id: StreamId, code: u64) -> Result<(), ClosedStream> {
         let key = self.sender(id)?;
+        let before = self.unsent_if_open(key);
         if self.table.at(key).send.reset(code, &mut self.buffers)? {
+            self.on_unsent_discarded(key, before);
             self.on_reset_due(key);
         }
         Ok(())
@@ -169,6 +171,7 @@ impl Streams {
         if reliable_size == 0 {
             return Ok(self.reset(id, code)?);
         }
+        let before = self.unsent_if_open(key);
         let state = self.table.at(key);
         let is_shorter = state
             .send
@@ -176,6 +179,7 @@ impl Streams {
         if !is_shorter {
             return Ok(());
         }
+        self.on_unsent_discarded(key, before);
         self.queues.unschedule(self.table.at(key));
         self.schedule(key);
         let state = self.table.at(key);
@@ -261,6 +265,13 @@ impl Streams {
         self.queues.set_rate(self.now, id, rate);
         self.schedule(key);
         Ok(())
+    }
+
+    /// Returns the unsent bytes of all streams, or `None` if this one was reset before: its final size is known, and
+    /// includes what it may still discard.
+    pub(super) fn unsent_if_open(&mut self, key: u32) -> Option<u64> {
+        let is_open = self.table.at(key).send.stats().is_some();
+        is_open.then(|| self.buffers.sending.unsent())
     }
 
     /// Requests RESET_STREAM, and removes the stream from the queues of data, which was discarded.

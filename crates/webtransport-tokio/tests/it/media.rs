@@ -15,6 +15,10 @@ use crate::{Pair, connections, serve_on, session, session_with, wish, within};
 
 /// Two sessions of one connection, of which the server sends at most this rate. The first two are the server's ends.
 async fn two_sessions(rate: u64) -> (Pair, [Session; 2], [Session; 2]) {
+    two_sessions_with(rate, Config::new()).await
+}
+
+async fn two_sessions_with(rate: u64, config: Config) -> (Pair, [Session; 2], [Session; 2]) {
     let transport = TransportConfig {
         max_send_rate: Some(Rate::from_bytes_per_second(rate)),
         ..TransportConfig::default()
@@ -28,7 +32,7 @@ async fn two_sessions(rate: u64) -> (Pair, [Session; 2], [Session; 2]) {
             accepted.await
         }
     };
-    let configs = [Config::new(), Config::new()];
+    let configs = [config.clone(), config];
     let never = std::future::pending();
     let (pair, _) = serve_on(transport, configs, service, never).await;
     let mut near = Vec::new();
@@ -322,6 +326,31 @@ async fn unread_streams_give_their_bytes_back_to_the_window() {
             _ => stream.reset(3).expect("open"),
         }
     }
+}
+
+#[tokio::test]
+async fn bytes_that_a_reset_leaves_unsent_are_credit_again() {
+    let mut config = Config::new();
+    config.limits.max_data = 100_000;
+    let (_pair, [near, _], [far, _]) = two_sessions_with(400_000, config).await;
+    let mut unsent = 0;
+    for _ in 0..20 {
+        let mut stream = within(near.open_uni()).await.expect("open");
+        within(stream.write_all(&[1; 40_000]))
+            .await
+            .expect("credit");
+        stream.reset(3).expect("open");
+        let mut arrived = within(far.accept_uni()).await.expect("open");
+        let error = loop {
+            match within(arrived.read_chunk(usize::MAX)).await {
+                Ok(chunk) => assert!(chunk.is_some(), "no end"),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error, ReadError::Reset(Some(ApplicationCode(3))));
+        unsent += 40_000 - arrived.final_size().expect("reset");
+    }
+    assert!(unsent > 200_000, "{unsent} bytes were never sent");
 }
 
 #[tokio::test]
