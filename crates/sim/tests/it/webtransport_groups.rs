@@ -1,5 +1,5 @@
-//! Live media over a session of WebTransport whose path carries half of it: the newest group arrives whole, and old ones are
-//! reset (`webtransport-groups`).
+//! Live media over a session of WebTransport whose path carries half of it: each group begins to arrive at once, the newest
+//! one arrives whole, and old ones are reset (`webtransport-groups`).
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
@@ -62,8 +62,9 @@ async fn server() -> Result {
 /// What a subscriber has seen.
 #[derive(Debug, Default)]
 struct Seen {
-    /// Whole groups, with the number of groups that had been published when each was complete.
-    whole: Vec<(u64, u64)>,
+    /// The delay of the first frame of each group.
+    begun: Vec<Duration>,
+    whole: Vec<u64>,
     reset: u64,
 }
 
@@ -84,9 +85,21 @@ async fn subscribe() -> Result<Seen> {
         let seen = seen.clone();
         tasks.push(runtime::spawn(async move {
             let mut all = Vec::new();
+            let number = |all: &[u8]| {
+                let number = all.first_chunk().map(|bytes| u64::from_be_bytes(*bytes));
+                number.unwrap_or_default()
+            };
             let end = loop {
                 match group.read_chunk(usize::MAX).await {
-                    Ok(Some(chunk)) => all.extend_from_slice(&chunk),
+                    Ok(Some(chunk)) => {
+                        let had = all.len();
+                        all.extend_from_slice(&chunk);
+                        if had < 8 + FRAME && all.len() >= 8 + FRAME {
+                            let published = INTERVAL * u32::try_from(number(&all))?;
+                            let delay = (runtime::now() - began).saturating_sub(published);
+                            seen.lock().map_err(|_| "poisoned")?.begun.push(delay);
+                        }
+                    }
                     Ok(None) => break Ok(()),
                     Err(error) => break Err(error),
                 }
@@ -95,9 +108,7 @@ async fn subscribe() -> Result<Seen> {
             match end {
                 Ok(()) => {
                     assert_eq!(all.len(), 8 + FRAMES * FRAME);
-                    let number = u64::from_be_bytes(all[..8].try_into()?);
-                    let published = (runtime::now() - began).as_millis() / INTERVAL.as_millis();
-                    seen.whole.push((number, u64::try_from(published)?));
+                    seen.whole.push(number(&all));
                 }
                 Err(error) => {
                     assert_eq!(error, ReadError::Reset(Some(ApplicationCode(OLD))));
@@ -130,12 +141,11 @@ fn newest_group_arrives_whole_over_half_of_the_rate_and_old_ones_are_reset() {
             .expect("no error");
         let whole = seen.whole.len() as u64;
         assert_eq!(whole + seen.reset, GROUPS, "{seen:?}");
-        assert!(whole >= GROUPS / 3 && seen.reset >= GROUPS / 4, "{seen:?}");
-        let last = seen.whole.iter().map(|(number, _)| *number).max();
-        assert_eq!(last, Some(GROUPS - 1), "the newest: {seen:?}");
-        // A group takes 200 ms of the link: it is complete while the second after it begins.
-        let is_late = |(number, published): &&(u64, u64)| published.saturating_sub(*number) > 5;
-        let late = seen.whole.iter().filter(is_late).count();
-        assert!(late * 10 <= seen.whole.len(), "{seen:?}");
+        assert!(seen.whole.contains(&(GROUPS - 1)), "the newest: {seen:?}");
+        // Each group takes twice the time until the next one, which then precedes it.
+        assert!(seen.reset >= GROUPS * 3 / 4, "{seen:?}");
+        let is_prompt = |delay: &&Duration| **delay <= 2 * INTERVAL;
+        let prompt = seen.begun.iter().filter(is_prompt).count() as u64;
+        assert!(prompt >= GROUPS * 9 / 10, "{seen:?}");
     });
 }
