@@ -164,7 +164,7 @@ impl std::fmt::Display for Outcome {
         let Self {
             newest,
             whole,
-            given_up,
+            begun,
             behind,
             resets,
         } = self;
@@ -267,7 +267,7 @@ fn version() -> Result<Version> {
 fn alpn(carrier: &str) -> Result<Vec<u8>> {
     Ok(match carrier {
         "quic" => version()?.alpn().as_bytes().to_vec(),
-        _ => h3::ALPN.to_vec(),
+        _ => h3::ALPN.as_bytes().to_vec(),
     })
 }
 
