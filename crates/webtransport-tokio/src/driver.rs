@@ -57,6 +57,7 @@ impl Driver {
                 self.stream = None;
                 return Poll::Ready(());
             }
+            self.shared.take_unsent();
             self.poll_going_away(cx);
             let has_written = self.poll_write(cx).is_ready();
             let has_read = self.poll_read(cx).is_ready();

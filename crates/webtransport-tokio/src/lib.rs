@@ -63,6 +63,7 @@ mod session;
 mod shared;
 mod stats;
 mod table;
+mod transport;
 mod upgrade;
 
 pub use courser_webtransport::{
@@ -81,4 +82,5 @@ pub use self::send_group::SendGroup;
 pub use self::send_stream::SendStream;
 pub use self::session::Session;
 pub use self::stats::SessionStats;
+pub use self::transport::{ReceiveHalf, SendHalf, Transport};
 pub use self::upgrade::{Refused, Upgrade, upgrade};

@@ -210,7 +210,7 @@ impl RecvStream {
         let _ = self.stream.stop(var_int(code::SESSION_GONE));
     }
 
-    fn poll_chunk(
+    pub(crate) fn poll_chunk(
         &mut self,
         cx: &mut Context<'_>,
         most: usize,

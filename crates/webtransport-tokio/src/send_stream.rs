@@ -194,10 +194,17 @@ impl SendStream {
     ///
     /// # Cancel safety
     /// Safe: dropping the future loses nothing.
-    pub async fn stopped(&self) -> Result<Option<ApplicationCode>, WriteError> {
-        match self.stream.stopped().await {
-            Ok(code) => Ok(code.and_then(application)),
-            Err(_) => Err(WriteError::SessionEnded(self.session.0.closed().await)),
+    pub fn stopped(
+        &self,
+    ) -> impl Future<Output = Result<Option<ApplicationCode>, WriteError>> + Send + Sync + 'static
+    {
+        let stopped = self.stream.stopped();
+        let shared = self.session.0.clone();
+        async move {
+            match stopped.await {
+                Ok(code) => Ok(code.and_then(application)),
+                Err(_) => Err(WriteError::SessionEnded(shared.closed().await)),
+            }
         }
     }
 
@@ -308,7 +315,11 @@ impl SendStream {
         let _ = self.stream.reset(var_int(code::SESSION_GONE));
     }
 
-    fn poll_send(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize, WriteError>> {
+    pub(crate) fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<Result<usize, WriteError>> {
         let granted = ready!(self.poll_credit(cx, bytes.len()))?;
         let written = self.stream.poll_write(cx, &bytes[..granted]);
         self.on_written(granted, written)

@@ -287,6 +287,14 @@ impl Shared {
         }
     }
 
+    /// Takes credit back for bytes of streams that were reset before these were sent.
+    pub(crate) fn take_unsent(&self) {
+        if self.has_flow_control {
+            let bytes = self.quic().take_unsent_of_session(self.id.stream());
+            self.give_back(usize::try_from(bytes).unwrap_or(usize::MAX));
+        }
+    }
+
     /// Counts bytes of the peer that the application has read.
     pub(crate) fn on_read(&self, bytes: usize) {
         if self.has_flow_control && bytes > 0 {

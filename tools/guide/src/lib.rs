@@ -43,6 +43,10 @@ struct Middleware;
 struct Websocket;
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/src/media.md")]
+struct Media;
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/src/webtransport.md")]
 struct Webtransport;
 

@@ -566,6 +566,7 @@ impl RecvStreamHooks for RecvStream {
         self.has_waited = true;
         let wakers = &mut locked.entry(handle).wakers;
         wakers.wait_to_read(id, waker.take());
+        locked.about_to_wait();
         Poll::Pending
     }
 

@@ -38,4 +38,5 @@ mod template;
 mod voice;
 mod vpn;
 mod web_transport;
+mod webtransport_groups;
 mod worlds;

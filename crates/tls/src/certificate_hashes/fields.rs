@@ -52,7 +52,7 @@ impl<'a> Der<'a> {
         let (&tag, rest) = self.0.split_first()?;
         let (&first, rest) = rest.split_first()?;
         let (length, rest) = match first {
-            0..0x80 => (usize::from(first), rest),
+            0..=0x7f => (usize::from(first), rest),
             // Certificates of more than 64 KiB do not fit a handshake.
             0x81 | 0x82 => {
                 let (bytes, rest) = rest.split_at_checked(usize::from(first & 0x0f))?;

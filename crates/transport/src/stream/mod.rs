@@ -84,6 +84,8 @@ pub struct Streams {
     /// True if the connection is over and only received data is left.
     is_over: bool,
     counters: StreamCounters,
+    /// Bytes of streams of sessions that were written and will never be sent, by session.
+    unsent_of_sessions: BTreeMap<u32, u64>,
     /// The final sizes of streams that the application awaits, `None` until they are known.
     sizes: BTreeMap<StreamId, Option<u64>>,
     /// The final size of the receiving part that was last read to its end.
@@ -154,6 +156,7 @@ impl Streams {
             peer_accepts_reset_at: false,
             is_over: false,
             counters: StreamCounters::default(),
+            unsent_of_sessions: BTreeMap::new(),
             sizes: BTreeMap::new(),
             last_size: None,
             awaited: None,
@@ -341,7 +344,7 @@ impl Streams {
         self.flow.end();
         self.events = VecDeque::new();
         self.deadlines = None;
-        self.sizes = BTreeMap::new();
+        (self.sizes, self.unsent_of_sessions) = (BTreeMap::new(), BTreeMap::new());
     }
 
     /// Creates the state of a stream, with the limits of the transport parameters.

@@ -1,9 +1,10 @@
 //! The calls of applications that order streams.
 
-use courser_wire::StreamId;
+use courser_base::Side;
+use courser_wire::{Direction, StreamId};
 
 use super::Streams;
-use super::event::ClosedStream;
+use super::event::{ClosedStream, StreamEvent};
 use super::schedule::{Level, Share};
 
 impl Streams {
@@ -97,7 +98,35 @@ impl Streams {
     pub(super) fn end_session_of(&mut self, id: StreamId, share: &Share) {
         if share.session != 0 && share.session == session_of(id) {
             self.queues.set_session_class(share.session, 0);
+            self.unsent_of_sessions.remove(&share.session);
         }
+    }
+
+    /// Returns the number of bytes that were written on streams of the session and will never be sent, because the
+    /// streams were reset, since the last call. Flow control of sessions counts what is sent.
+    ///
+    /// [`StreamEvent::Readable`] for the stream of the request follows when there are more.
+    pub fn take_unsent_of_session(&mut self, request: StreamId) -> u64 {
+        let taken = self.unsent_of_sessions.remove(&session_of(request));
+        taken.unwrap_or_default()
+    }
+
+    /// Counts the bytes that the reset of a stream has discarded unsent. `before` is the result of
+    /// [`Streams::unsent_if_open`].
+    pub(super) fn on_unsent_discarded(&mut self, key: u32, before: Option<u64>) {
+        let Some(before) = before else { return };
+        let len = before - self.buffers.sending.unsent();
+        let session = self.table.at(key).share.session;
+        if len == 0 || session == 0 {
+            return;
+        }
+        *self.unsent_of_sessions.entry(session).or_default() += len;
+        let id = StreamId::new(
+            Side::Client,
+            Direction::Bidirectional,
+            u64::from(session) - 1,
+        );
+        self.events.push_back(StreamEvent::Readable { id });
     }
 
     fn set_share(

@@ -141,6 +141,7 @@ impl Streams {
         let Some(key) = self.sending(frame.id)? else {
             return Ok(());
         };
+        let before = self.unsent_if_open(key);
         let state = self.table.at(key);
         let was_finished = state.send.is_finished();
         if state
@@ -152,6 +153,7 @@ impl Streams {
                 code: frame.error_code,
                 was_finished,
             });
+            self.on_unsent_discarded(key, before);
             self.on_reset_due(key);
         }
         Ok(())

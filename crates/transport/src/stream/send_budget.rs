@@ -1,11 +1,12 @@
 //! Limits on the bytes that are written before the peer has received them.
 
-use std::collections::VecDeque;
+mod writers;
 
 use courser_wire::StreamId;
 
+pub(super) use self::writers::Writer;
+use self::writers::Writers;
 use super::StreamsConfig;
-use super::schedule::Level;
 
 /// The limits of one write, in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -46,15 +47,8 @@ pub(super) struct SendBudget {
     congestion_window: u64,
     /// Free memory of the endpoint.
     memory_left: u64,
-    /// Streams whose writers were blocked by the limits of the whole connection, in the order in which they are woken.
-    writers: VecDeque<Writer>,
-}
-
-/// A writer that waits. Those of higher levels are first.
-#[derive(Clone, Copy, Debug)]
-struct Writer {
-    level: Level,
-    id: StreamId,
+    /// Streams whose writers were blocked by the limits of the whole connection.
+    writers: Writers,
 }
 
 impl SendBudget {
@@ -70,7 +64,7 @@ impl SendBudget {
             max_unsent: config.unsent_limit,
             congestion_window: 0,
             memory_left: u64::MAX,
-            writers: VecDeque::new(),
+            writers: Writers::default(),
         }
     }
 
@@ -155,7 +149,7 @@ impl SendBudget {
     /// Resets the counts and removes all writers, when all streams are dropped at once.
     pub(super) fn clear(&mut self) {
         (self.retained, self.unsent) = (0, 0);
-        self.writers = VecDeque::new();
+        self.writers = Writers::default();
     }
 
     /// Sets the memory that the endpoint has left for all its connections.
@@ -189,18 +183,10 @@ impl SendBudget {
         changes
     }
 
-    /// Adds the writer of a stream to those that wait, if it is not among them: behind its equals, or before them if it
-    /// waits again because others have taken all that was free when it was woken.
-    pub(super) fn wait(&mut self, id: StreamId, level: Level, again: bool) {
-        if self.writers.iter().any(|writer| writer.id == id) {
-            return;
-        }
-        let before = |writer: &Writer| match again {
-            true => writer.level > level,
-            false => writer.level >= level,
-        };
-        let at = self.writers.partition_point(before);
-        self.writers.insert(at, Writer { level, id });
+    /// Adds the writer of a stream to those that wait, if it is not among them. It waits `again` if it was woken and
+    /// others had taken all that was free.
+    pub(super) fn wait(&mut self, writer: Writer, again: bool) {
+        self.writers.add(writer, again);
     }
 
     /// Returns how many writers to wake now: none until a quarter of the limit is free, and then as many as can write
@@ -225,12 +211,12 @@ impl SendBudget {
 
     /// Removes and returns the next writer that waits.
     pub(super) fn next_writer(&mut self) -> Option<StreamId> {
-        self.writers.pop_front().map(|writer| writer.id)
+        self.writers.pop_first()
     }
 
     /// Frees spare capacity.
     pub(super) fn shrink(&mut self) {
-        self.writers.shrink_to_fit();
+        self.writers.shrink();
     }
 }
 

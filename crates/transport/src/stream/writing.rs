@@ -9,7 +9,7 @@ use super::control::ControlFrame;
 use super::deadlines::Expiry;
 use super::event::{ClosedStream, FinishError, ResetAtError, StreamEvent, WriteError};
 use super::schedule::Level;
-use super::send_budget::WriteLimits;
+use super::send_budget::{WriteLimits, Writer};
 
 impl Streams {
     /// Opens a stream. Returns `None` at the peer's limit; then [`StreamEvent::Available`] follows.
@@ -100,8 +100,13 @@ impl Streams {
             class: self.queues.class_of(&state.share),
             priority: state.share.priority,
         };
+        let writer = Writer {
+            id: state.id,
+            session: state.share.session,
+            level,
+        };
         let again = state.send.is_waiting_again();
-        self.buffers.sending.wait(state.id, level, again);
+        self.buffers.sending.wait(writer, again);
     }
 
     pub(super) fn write_limits(&self) -> WriteLimits {
@@ -148,7 +153,9 @@ impl Streams {
     /// [`ClosedStream`] when the peer has received everything, or the stream was reset before.
     pub fn reset(&mut self, id: StreamId, code: u64) -> Result<(), ClosedStream> {
         let key = self.sender(id)?;
+        let before = self.unsent_if_open(key);
         if self.table.at(key).send.reset(code, &mut self.buffers)? {
+            self.on_unsent_discarded(key, before);
             self.on_reset_due(key);
         }
         Ok(())
@@ -179,6 +186,7 @@ impl Streams {
         if reliable_size == 0 {
             return Ok(self.reset(id, code)?);
         }
+        let before = self.unsent_if_open(key);
         let state = self.table.at(key);
         let is_shorter = state
             .send
@@ -186,6 +194,7 @@ impl Streams {
         if !is_shorter {
             return Ok(());
         }
+        self.on_unsent_discarded(key, before);
         self.queues.unschedule(self.table.at(key));
         self.schedule(key);
         let state = self.table.at(key);
@@ -271,6 +280,13 @@ impl Streams {
         self.queues.set_rate(self.now, id, rate);
         self.schedule(key);
         Ok(())
+    }
+
+    /// Returns the unsent bytes of all streams, or `None` if this one was reset before: its final size is known, and
+    /// includes what it may still discard.
+    pub(super) fn unsent_if_open(&mut self, key: u32) -> Option<u64> {
+        let is_open = self.table.at(key).send.stats().is_some();
+        is_open.then(|| self.buffers.sending.unsent())
     }
 
     /// Requests RESET_STREAM, and removes the stream from the queues of data, which was discarded.

@@ -3,6 +3,7 @@
 mod browsers;
 mod facts;
 mod hostile;
+mod media;
 mod refusals;
 mod sessions;
 
@@ -45,7 +46,13 @@ where
     F: Future<Output = Response<h3::Empty>> + Send + 'static,
 {
     let never = std::future::pending();
-    let (pair, monitor, _) = start([Config::new(), config], service, never).await;
+    let (pair, monitor, _) = start(
+        TransportConfig::default(),
+        [Config::new(), config],
+        service,
+        never,
+    )
+    .await;
     (pair, monitor)
 }
 
@@ -58,11 +65,25 @@ async fn serve_until<F>(
 where
     F: Future<Output = Response<h3::Empty>> + Send + 'static,
 {
-    let (pair, _, serving) = start(configs, service, signal).await;
+    serve_on(TransportConfig::default(), configs, service, signal).await
+}
+
+/// Like [`serve_until`], with settings of QUIC.
+async fn serve_on<F>(
+    transport: TransportConfig,
+    configs: [Config; 2],
+    service: impl Fn(Request<h3::Body>) -> F + Clone + Send + 'static,
+    signal: impl Future<Output = ()> + Send + 'static,
+) -> (Pair, JoinHandle<Result<(), h3::Error>>)
+where
+    F: Future<Output = Response<h3::Empty>> + Send + 'static,
+{
+    let (pair, _, serving) = start(transport, configs, service, signal).await;
     (pair, serving)
 }
 
 async fn start<F>(
+    transport: TransportConfig,
     [client_config, server_config]: [Config; 2],
     service: impl Fn(Request<h3::Body>) -> F + Clone + Send + 'static,
     signal: impl Future<Output = ()> + Send + 'static,
@@ -74,7 +95,7 @@ async fn start<F>(
 where
     F: Future<Output = Response<h3::Empty>> + Send + 'static,
 {
-    let (near, far, endpoints) = connections(TransportConfig::default()).await;
+    let (near, far, endpoints) = connections(transport).await;
     let mut settings = h3::Config::new(Side::Server);
     let monitor = webtransport::enable(&mut settings, Side::Server, server_config);
     let monitor = monitor.expect("free numbers");

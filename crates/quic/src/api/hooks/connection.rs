@@ -107,6 +107,10 @@ pub trait ConnectionHooks {
     /// shares with the other sessions and the requests of the class.
     fn begin_session(&self, request: StreamId);
 
+    /// Returns the number of bytes that were written on streams of the session and will never be sent, since the last
+    /// call. The reader of the request is woken when there are more.
+    fn take_unsent_of_session(&self, request: StreamId) -> u64;
+
     /// Opens a stream in a session, and writes the beginning of its content. Waits while the peer allows no stream.
     ///
     /// # Errors
@@ -303,6 +307,14 @@ impl ConnectionHooks for Connection {
             // The session of a request that is over ends at once.
             let _ = connection.streams().begin_session(request);
         }
+    }
+
+    fn take_unsent_of_session(&self, request: StreamId) -> u64 {
+        let mut locked = self.0.lock();
+        let connection = locked.open_connection(self.0.handle);
+        connection.map_or(0, |connection| {
+            connection.streams().take_unsent_of_session(request)
+        })
     }
 
     async fn open_in_session(

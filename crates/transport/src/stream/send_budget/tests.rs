@@ -2,6 +2,7 @@ use courser_base::Side;
 use courser_wire::Direction;
 
 use super::*;
+use crate::stream::schedule::Level;
 
 fn budget() -> SendBudget {
     SendBudget::new(&StreamsConfig::default())
@@ -77,10 +78,17 @@ fn a_quarter_of_little_memory_is_the_limit() {
     assert_eq!(budget.write_limits(0).connection, MIN_FAIR_SHARE);
 }
 
-const LEVEL: Level = Level {
-    class: 0,
-    priority: 0,
-};
+fn of_session(session: u32, index: u64) -> Writer {
+    Writer {
+        id: id(index),
+        session,
+        level: Level::default(),
+    }
+}
+
+fn plain(index: u64) -> Writer {
+    of_session(0, index)
+}
 
 #[test]
 fn writers_wait_in_turn_until_a_quarter_is_free() {
@@ -88,7 +96,7 @@ fn writers_wait_in_turn_until_a_quarter_is_free() {
     assert_eq!(budget.writers_to_wake(), 0, "none waits");
     budget.on_written(SEND_BUFFER_MIN);
     for index in [1, 0, 1, 2, 3] {
-        budget.wait(id(index), LEVEL, false);
+        budget.wait(plain(index), false);
     }
     budget.on_acked(SEND_BUFFER_MIN / 4 - 1);
     assert_eq!(budget.writers_to_wake(), 0);
@@ -97,8 +105,8 @@ fn writers_wait_in_turn_until_a_quarter_is_free() {
     assert_eq!(budget.next_writer(), Some(id(1)));
     assert_eq!(budget.next_writer(), Some(id(0)));
     // One has written and waits for more, the other one has got nothing.
-    budget.wait(id(1), LEVEL, false);
-    budget.wait(id(0), LEVEL, true);
+    budget.wait(plain(1), false);
+    budget.wait(plain(0), true);
     budget.on_acked(SEND_BUFFER_MIN / 4 * 3);
     assert_eq!(budget.writers_to_wake(), 4, "all");
     let order: Vec<_> = std::iter::from_fn(|| budget.next_writer()).collect();
@@ -109,12 +117,30 @@ fn writers_wait_in_turn_until_a_quarter_is_free() {
 #[test]
 fn urgent_writers_are_woken_first() {
     let mut budget = budget();
-    let level = |class, priority| Level { class, priority };
-    budget.wait(id(0), level(0, 5), false);
-    budget.wait(id(1), level(0, 9), false);
-    budget.wait(id(2), level(1, 0), false);
-    budget.wait(id(3), level(0, 9), false);
-    budget.wait(id(4), level(0, 5), true);
+    let of_level = |index, class, priority| Writer {
+        level: Level { class, priority },
+        ..plain(index)
+    };
+    budget.wait(of_level(0, 0, 5), false);
+    budget.wait(of_level(1, 0, 9), false);
+    budget.wait(of_level(2, 1, 0), false);
+    budget.wait(of_level(3, 0, 9), false);
+    budget.wait(of_level(4, 0, 5), true);
     let order: Vec<_> = std::iter::from_fn(|| budget.next_writer()).collect();
     assert_eq!(order, [2, 1, 3, 4, 0].map(id));
+}
+
+#[test]
+fn writers_of_several_sessions_are_woken_in_turns() {
+    let mut budget = budget();
+    for (session, index) in [(1, 0), (1, 1), (1, 2), (1, 3), (7, 10), (7, 11)] {
+        budget.wait(of_session(session, index), false);
+    }
+    let mut next = || budget.next_writer();
+    assert_eq!([next(), next(), next()], [0, 10, 1].map(|at| Some(id(at))));
+    // One that comes has its turn in the next round, and one that has got nothing is first.
+    budget.wait(of_session(9, 20), false);
+    budget.wait(of_session(1, 1), true);
+    let order: Vec<_> = std::iter::from_fn(|| budget.next_writer()).collect();
+    assert_eq!(order, [1, 11, 2, 20, 3].map(id));
 }
