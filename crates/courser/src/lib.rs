@@ -156,9 +156,9 @@ pub use courser_recovery::{Algorithm, SavedPath};
 #[doc(inline)]
 pub use courser_telemetry as telemetry;
 pub use courser_tls::{
-    CertificateHashVerifier, ClientAuthentication, Cryptography, EarlyDataOptions, Ech, EchRejection, KeyExchange,
-    MemoryReplayFilter, QueuedKeyLog, RawKeyVerifier, ReplayFilter, UnknownAlgorithm,
-    crypto_provider, rustls, ticketer,
+    CertificateHashVerifier, ClientAuthentication, Cryptography, EarlyDataOptions, Ech,
+    EchRejection, KeyExchange, MemoryReplayFilter, QueuedKeyLog, RawKeyVerifier, ReplayFilter,
+    UnknownAlgorithm, crypto_provider, rustls, ticketer,
 };
 pub use courser_transport::{
     AddressFilter, AddressListError, AddressPrefix, BlockedBy, ConnectionError, ConnectionIdError,

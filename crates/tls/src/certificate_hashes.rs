@@ -10,9 +10,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{
-    CertificateError, DigitallySignedStruct, Error, OtherError, SignatureScheme,
-};
+use rustls::{CertificateError, DigitallySignedStruct, Error, OtherError, SignatureScheme};
 
 use self::fields::Fields;
 use crate::cryptography::provider;
@@ -75,7 +73,6 @@ fn refused(reason: Refused) -> Error {
 }
 
 /// The reason why a certificate is refused that a verifier of chains would not have.
-#[derive(Debug)]
 enum Refused {
     OtherHash([u8; 32]),
     TooLong(Duration),
@@ -98,10 +95,17 @@ impl fmt::Display for Refused {
                     "the certificate is valid for {days} days and {hours} hours, and a hash is trusted for at most 14 days"
                 )
             }
-            Self::OtherKey => {
-                f.write_str("the certificate has not a key for ECDSA on P-256, which trust by hash needs")
-            }
+            Self::OtherKey => f.write_str(
+                "the certificate has not a key for ECDSA on P-256, which trust by hash needs",
+            ),
         }
+    }
+}
+
+impl fmt::Debug for Refused {
+    // rustls shows such reasons by their debug text.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

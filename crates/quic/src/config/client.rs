@@ -8,7 +8,8 @@ use courser_tls::rustls::client::danger::ServerCertVerifier;
 use courser_tls::rustls::pki_types::{CertificateDer, SubjectPublicKeyInfoDer};
 use courser_tls::rustls::{self, RootCertStore};
 use courser_tls::{
-    CertificateHashVerifier, ClientOptions, ClientParts, ClientTickets, Cryptography, Ech, RawKeyVerifier, TlsClient, Trust,
+    CertificateHashVerifier, ClientOptions, ClientParts, ClientTickets, Cryptography, Ech,
+    RawKeyVerifier, TlsClient, Trust,
 };
 use courser_transport::{TokenStore, TransportConfig};
 use courser_wire::{ConnectionId, Version};
@@ -122,7 +123,9 @@ impl ClientConfig {
     pub fn with_certificate_hashes(
         hashes: impl IntoIterator<Item = [u8; 32]>,
     ) -> Result<Self, ConfigError> {
-        Self::from_trust(Trust::Verifier(Arc::new(CertificateHashVerifier::new(hashes)?)))
+        Self::from_trust(Trust::Verifier(Arc::new(CertificateHashVerifier::new(
+            hashes,
+        )?)))
     }
 
     /// Creates a configuration with a custom verifier of server certificates.

@@ -6,6 +6,7 @@ use std::net::{Ipv6Addr, SocketAddr};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use courser::server::{CertificateFacts, Drained, ServerHandle, ServerStats};
 use courser_measure::printable;
+use courser_services::SessionProxy;
 use courser_services::admin::early_data_counts;
 use courser_services::webtransport::Echo;
 use courser_units::rfc3339;
@@ -24,6 +25,8 @@ pub(super) struct Announcement<'a> {
     pub(super) redirects: Vec<SocketAddr>,
     pub(super) admin: Option<SocketAddr>,
     pub(super) echo: Option<&'a Echo>,
+    /// The proxy of sessions of WebTransport.
+    pub(super) sessions: Option<&'a SessionProxy>,
 }
 
 impl Announcement<'_> {
@@ -64,6 +67,7 @@ impl Announcement<'_> {
             "certificate": certificate.map(in_json),
             "certificates": certificates.iter().map(in_json).collect::<Vec<_>>(),
             "chrome": certificate.map(|it| self.chrome(it)),
+            "webtransport_upstream": self.sessions.map(|it| it.backend().to_string()),
             "webtransport": self.echo.map(|echo| json!({
                 "url": self.url_of(echo.path()),
                 "page": self.url_of(Echo::PAGE),
@@ -103,6 +107,12 @@ impl Announcement<'_> {
         if let Some(echo) = self.echo {
             let (sessions, page) = (self.url_of(echo.path()), self.url_of(Echo::PAGE));
             row("webtransport", &format!("{sessions}  (test page: {page})"));
+        }
+        if let Some(sessions) = self.sessions {
+            row(
+                "webtransport",
+                &format!("forwarded to {}", sessions.backend()),
+            );
         }
         self.certificate_rows(&mut row);
         if let Some(domain) = self.protocols.domains.first() {

@@ -43,7 +43,7 @@ impl Scene {
         tokio::spawn(async move { serving.await });
         let admin = Arc::new(Admin {
             handle: handle.clone(),
-            metrics: Metrics::new(&metrics, None, None, None),
+            metrics: Metrics::new(&metrics, crate::MetricsSources::default()),
             what: "<b>public</b>".to_owned(),
             began: Instant::now(),
             guard,
