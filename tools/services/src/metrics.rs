@@ -261,11 +261,6 @@ fn encode_sessions(out: &mut Out<'_, '_>, stats: &MonitorStats) -> std::fmt::Res
     }
     for (name, help, value) in [
         (
-            "webtransport_sessions",
-            "Sessions of WebTransport that were opened",
-            stats.opened,
-        ),
-        (
             "webtransport_streams",
             "Streams of both ends in sessions of WebTransport",
             stats.streams,
@@ -278,6 +273,17 @@ fn encode_sessions(out: &mut Out<'_, '_>, stats: &MonitorStats) -> std::fmt::Res
     ] {
         out.counter(name, help, value)?;
     }
+    let opened: Vec<_> = stats
+        .opened_by_dialect
+        .iter()
+        .map(|(dialect, count)| (dialect.name(), *count))
+        .collect();
+    out.counters_by(
+        "webtransport_sessions",
+        "Sessions of WebTransport that were opened, by dialect",
+        "dialect",
+        &opened,
+    )?;
     let refused: Vec<_> = stats
         .refused
         .iter()

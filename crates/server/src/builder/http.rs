@@ -40,7 +40,7 @@ impl Server {
     ///
     /// The service accepts a session with `courser::webtransport::upgrade`.
     /// When the server drains, it asks all clients to end their sessions, with GOAWAY and WT_DRAIN_SESSION;
-    /// sessions that are left are cut at the [deadline](Self::deadline) with their connection.
+    /// sessions that are left are closed with code 0 at the [deadline](Self::deadline).
     /// [`ServerHandle::sessions`](crate::ServerHandle::sessions) counts and lists them.
     ///
     /// [`bind`](Self::bind) returns [`Error::Sessions`](crate::Error::Sessions) if the extensions of

@@ -1,12 +1,16 @@
 //! Programs without other resources of HTTP.
 
-use courser_quic::Identity;
+use courser_http3_tokio as h3;
+use courser_quic::{
+    ClientConfig, EarlyData, EarlyDataOptions, Endpoint, Identity, ServerConfig, Side,
+};
 use courser_webtransport_tokio::{
     Client, Closed, Config, ConnectError, Listener, OpenError, Origins, RefusalKind, Session,
+    connect, enable,
 };
 use http::{HeaderValue, StatusCode};
 
-use crate::within;
+use crate::{wish, within};
 
 fn listen(identity: &Identity, config: Config) -> (Listener, String) {
     let listener = Listener::bind_with("127.0.0.1:0", identity, config).expect("a port");
@@ -155,4 +159,69 @@ async fn wrong_urls_are_explained() {
         let error = within(client.connect(url)).await.expect_err(url);
         assert!(error.to_string().contains(word), "{url}: {error}");
     }
+}
+
+/// K671: a program that accepts nothing for a while refuses nobody.
+#[tokio::test]
+async fn requests_wait_for_a_slow_program() {
+    const CLIENTS: usize = 70;
+    let identity = Identity::dev().expect("a certificate");
+    let (mut listener, url) = listen(&identity, Config::new());
+    let mut connecting = tokio::task::JoinSet::new();
+    for _ in 0..CLIENTS {
+        let (client, url) = (client(&identity), url.clone());
+        connecting.spawn(async move { client.connect(&url).await });
+    }
+    let mut open = Vec::new();
+    for _ in 0..CLIENTS {
+        // All others wait here or in the queue.
+        tokio::task::yield_now().await;
+        let request = within(listener.accept()).await.expect("a request");
+        open.push(within(request.accept()).await.expect("a session"));
+    }
+    while let Some(connected) = within(connecting.join_next()).await {
+        open.push(connected.expect("no panic").expect("a session"));
+    }
+    assert_eq!(open.len(), 2 * CLIENTS);
+}
+
+/// WT-h3-033: a session request is no early data. It waits for the settings of this very connection, which arrive with
+/// the end of the handshake; a server would answer 425 otherwise.
+#[tokio::test]
+async fn sessions_of_resumed_connections_wait_for_the_handshake() {
+    let identity = Identity::dev().expect("a certificate");
+    let config = ServerConfig::with_identity(&identity).expect("valid");
+    let config = config
+        .alpn([h3::ALPN])
+        .early_data(EarlyDataOptions::default());
+    let address = "127.0.0.1:0".parse().expect("an address");
+    let server = Endpoint::server(config, address).expect("a free port");
+    let to = server.local_addr().expect("bound");
+    let mut listener = Listener::on(server, Config::new()).expect("free numbers");
+    let serving = tokio::spawn(async move {
+        let mut open = Vec::new();
+        while let Some(request) = listener.accept().await {
+            open.push(request.accept().await.expect("a session"));
+        }
+    });
+    let endpoint = Endpoint::client(address).expect("a free port");
+    let config = ClientConfig::with_roots([identity.certificate()]).expect("valid");
+    let config = config.alpn([h3::ALPN]).early_data(true);
+    let mut settings = h3::Config::new(Side::Client);
+    enable(&mut settings, Side::Client, Config::new()).expect("free numbers");
+    let connecting = endpoint.connect_with(config.clone(), to, "localhost");
+    let connection = within(connecting.expect("valid")).await.expect("connected");
+    let first = h3::Client::with_config(connection, settings.clone());
+    let session = within(connect(&first, wish())).await.expect("a session");
+    let remembered = within(first.settings()).await.expect("settings");
+    session.close(0, "");
+    within(session.closed()).await;
+    let connecting = endpoint.connect_with(config, to, "localhost");
+    let early = within(connecting.expect("valid").early()).await;
+    let connection = early.expect("resumed");
+    assert_eq!(connection.early_data(), EarlyData::Offered);
+    let second = h3::Client::resume(connection, settings, remembered);
+    within(connect(&second, wish())).await.expect("a session");
+    assert_eq!(second.quic().early_data(), EarlyData::Accepted);
+    serving.abort();
 }

@@ -163,7 +163,7 @@ impl Announcement<'_> {
                 "spki sha256",
                 &BASE64_STANDARD.encode(certificate.spki_sha256),
             );
-            if self.protocols.is_dev && self.echo.is_some() {
+            if self.protocols.is_dev && (self.echo.is_some() || self.sessions.is_some()) {
                 let hash = BASE64_STANDARD.encode(certificate.sha256);
                 row("cert sha256", &format!("{hash}  (serverCertificateHashes)"));
             }

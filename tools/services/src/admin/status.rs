@@ -139,12 +139,13 @@ fn upstream(stats: UpstreamStats) -> Value {
 /// Returns the counts of sessions of WebTransport as JSON, with the oldest that are open.
 fn sessions(monitor: &Monitor) -> Value {
     let stats = monitor.stats();
-    let refused = stats.refused.iter();
+    let (refused, dialects) = (stats.refused.iter(), stats.opened_by_dialect.iter());
     let open = monitor.sessions(LISTED_SESSIONS);
     json!({
         "open": stats.open,
         "limit": stats.limit,
         "opened": stats.opened,
+        "opened_by_dialect": Value::from_iter(dialects.map(|(it, count)| (it.name(), *count))),
         "refused": Value::from_iter(refused.map(|(kind, count)| (kind.name(), *count))),
         "streams": stats.streams,
         "datagrams_dropped": stats.datagrams_dropped,

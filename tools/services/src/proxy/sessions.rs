@@ -85,7 +85,7 @@ impl SessionProxy {
     ) -> Result<Self, String> {
         Ok(Self(Arc::new(Inner {
             dialer: SessionDialer::new(backend, client, limit)?,
-            admission: Arc::new(Admission::new(limit, 0, Duration::ZERO)),
+            admission: Arc::new(Admission::new(limit, SESSION_QUEUE, Duration::ZERO)),
             times,
             keeps_underscores: false,
             relays: Arc::default(),
@@ -280,6 +280,9 @@ fn remove_fields_of_a_hop(headers: &mut HeaderMap) {
         headers.remove(name);
     }
 }
+
+/// Sessions that wait for a place (limit K666). They are long, so that waiting would lead to nothing.
+const SESSION_QUEUE: usize = 0;
 
 const FIELDS_OF_A_HOP: [HeaderName; 5] = [
     HeaderName::from_static("wt-available-protocols"),
