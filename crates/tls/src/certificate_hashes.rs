@@ -20,7 +20,7 @@ use crate::error::{TlsConfigError, credentials};
 /// browsers (W3C WebTransport §6.10): the certificate is valid now, for at most 14 days in all, and has a key for ECDSA on
 /// P-256. Its names and its issuer are not checked.
 ///
-/// The short validity limits the harm of a key that is stolen, because nobody can revoke such a certificate.
+/// The short validity limits the harm of a key that is stolen, because such a certificate cannot be revoked.
 #[derive(Debug)]
 pub struct CertificateHashVerifier {
     hashes: Vec<[u8; 32]>,

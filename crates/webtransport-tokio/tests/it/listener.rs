@@ -161,7 +161,7 @@ async fn wrong_urls_are_explained() {
     }
 }
 
-/// K671: a program that accepts nothing for a while refuses nobody.
+/// K671: requests wait while the program accepts none.
 #[tokio::test]
 async fn requests_wait_for_a_slow_program() {
     const CLIENTS: usize = 70;

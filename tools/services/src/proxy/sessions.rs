@@ -40,8 +40,8 @@ use crate::body::{Body, boxed};
 /// streams, datagrams, codes, requests to end soon and reason of the end are those of the upstream session. Each hop
 /// has a dialect and flow control of its own.
 ///
-/// Each session has a connection of its own to the upstream server, as a WebSocket has. A client that does not read can
-/// then occupy the windows of nobody else, and servers that serve one session on a connection are served too.
+/// Each session has a connection of its own to the upstream server, as a WebSocket has. A client that does not read
+/// occupies no windows of others, and servers that serve one session on a connection are served too.
 #[derive(Clone)]
 pub struct SessionProxy(Arc<Inner>);
 
