@@ -9,7 +9,6 @@ use axum::routing::{any, get};
 use bytes::Bytes;
 use courser::server::{Certificates, ServerHandle};
 use courser::webtransport::{self, Config, Session};
-use courser::{Side, h3};
 use tokio::sync::broadcast;
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
@@ -65,10 +64,8 @@ async fn hash(State((_, server)): State<(Room, ServerHandle)>) -> String {
 #[tokio::main]
 async fn main() -> Result {
     let address = std::env::args().nth(1).unwrap_or("127.0.0.1:4433".into());
-    let mut settings = h3::Config::new(Side::Server);
-    webtransport::enable(&mut settings, Side::Server, Config::new())?;
     let server = courser::serve(address.as_str(), Certificates::dev(["localhost"])?);
-    let server = server.config(settings).bind()?;
+    let server = server.webtransport(Config::new()).bind()?;
     let app = Router::new()
         .route("/", get(|| async { Html(PAGE) }))
         .route("/hash", get(hash))

@@ -101,19 +101,17 @@ async fn main() -> Result {
     let app = Router::new()
         .route("/", get(|| async { "hello" }))
         .route("/echo", any(echo));
-    let mut settings = h3::Config::new(Side::Server);
     // Pages of any site may use an echo.
     let config = Config {
         origins: Origins::any(),
         ..Config::new()
     };
-    webtransport::enable(&mut settings, Side::Server, config)?;
     let (address, is_test) = match argument.as_deref() {
         Some("selftest") => ("127.0.0.1:0", true),
         other => (other.unwrap_or("127.0.0.1:4433"), false),
     };
     let server = courser::serve(address, identity.clone())
-        .config(settings)
+        .webtransport(config)
         .bind()?;
     let address = server.local_addr();
     let serving = server.service(app);

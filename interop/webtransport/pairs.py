@@ -4,6 +4,7 @@ import argparse
 import base64
 import hashlib
 import http.server
+import json
 import os
 import shutil
 import signal
@@ -19,10 +20,14 @@ from pathlib import Path
 HERE = Path(__file__).parent
 CERTIFICATE, KEY = os.environ["CERTIFICATE"], os.environ["KEY"]
 WITNESS, GO, AIOQUIC = os.environ["WITNESS"], os.environ["GO_WITNESS"], os.environ["AIOQUIC"]
+PYWEBTRANSPORT = os.environ["PYWEBTRANSPORT"]
+COURSER, ROOT = os.environ["COURSER"], os.environ["ROOT"]
 CASES = (
     "protocol bi-1 bi-100 bi-1000 uni-1 uni-100 uni-1000 open-1 open-100 open-1000 bulk datagrams reset stop "
     "close-client close-server drain two origin reload"
 ).split()
+# The cases of a server that accepts the pages of all sites.
+NO_ORIGIN = [case for case in CASES if case != "origin"]
 RELOADS = 50
 LONGEST = 300
 
@@ -45,6 +50,21 @@ class Server:
         self.process.wait()
 
 
+class Proxy(Server):
+    """`courser serve` that forwards sessions to a port of this machine."""
+
+    def __init__(self, port):
+        command = [COURSER, "serve", "--json", "--listen", "127.0.0.1:0", "--cert", CERTIFICATE, "--key", KEY, "--any-host"]
+        command += ["--proxy-webtransport", f"https://localhost:{port}", "--proxy-webtransport-ca", ROOT]
+        super().__init__(command)
+        self.ports = [json.loads(self.ports[0])["addresses"][0].rsplit(":", 1)[1]]
+        threading.Thread(target=self.drain, daemon=True).start()
+
+    def drain(self):
+        for line in self.process.stdout:
+            self.errors.append(line.rstrip())
+
+
 def lines_of(text):
     rows = {}
     for line in text.splitlines():
@@ -63,6 +83,14 @@ def program(command):
     rows = lines_of(output)
     if not rows:
         rows["protocol"] = ("FAILED", errors.strip().splitlines()[-1] if errors.strip() else "no output")
+    return with_dialect(rows, errors.splitlines())
+
+
+def with_dialect(rows, errors):
+    """Adds the dialect that our end has reported."""
+    seen = sorted({line.removeprefix("dialect: ") for line in errors if line.startswith("dialect: ")})
+    if seen:
+        rows["dialect"] = (", ".join(seen), "")
     return rows
 
 
@@ -135,10 +163,11 @@ def visit(name, query, longest):
     return lines_of("\n".join(server.lines))
 
 
-def browser(name, server, only):
+def browser(name, server, only, ports=None):
     der = ssl.PEM_cert_to_DER_cert(Path(CERTIFICATE).read_text().split("-----END CERTIFICATE-----")[0] + "-----END CERTIFICATE-----\n")
     digest = base64.b64encode(hashlib.sha256(der).digest()).decode()
-    query = {"port": server.ports[0], "strict": server.ports[1], "hash": digest, "only": ",".join(only)}
+    ports = ports or server.ports
+    query = {"port": ports[0], "strict": ports[1], "hash": digest, "only": ",".join(only)}
     rows = visit(name, query, LONGEST)
     if rows.get("origin", ("", ""))[0] == "ok" and not any("rigin" in line for line in server.errors):
         rows["origin"] = ("FAILED", "the server has not refused the origin")
@@ -147,7 +176,7 @@ def browser(name, server, only):
         rows.setdefault("reload", ("FAILED", "no end in time"))
     if not rows:
         rows["protocol"] = ("FAILED", "the browser has posted nothing")
-    return rows
+    return with_dialect(rows, server.errors)
 
 
 def differences():
@@ -162,6 +191,63 @@ def differences():
 
 def wanted(names, ends):
     return [name for name in names if not ends or name in ends]
+
+
+def server_command(name):
+    return {
+        "courser": [WITNESS, "server", "courser", CERTIFICATE, KEY],
+        "wtransport": [WITNESS, "server", "wtransport", CERTIFICATE, KEY],
+        "web-transport-quinn": [WITNESS, "server", "web-transport-quinn", CERTIFICATE, KEY],
+        "webtransport-go": [GO, "server", CERTIFICATE, KEY] if GO else None,
+        "aioquic": [AIOQUIC, str(HERE / "peer.py"), "server", CERTIFICATE, KEY] if AIOQUIC else None,
+        "pywebtransport": [PYWEBTRANSPORT, str(HERE / "pywebtransport_peer.py"), CERTIFICATE, KEY] if PYWEBTRANSPORT else None,
+    }[name]
+
+
+# Clients and servers with proxies between them.
+CHAINS = (
+    ("chromium", 1, "courser"),
+    ("chromium", 1, "webtransport-go"),
+    ("chromium", 1, "wtransport"),
+    ("firefox", 1, "webtransport-go"),
+    ("wtransport", 1, "courser"),
+    ("web-transport-quinn", 1, "courser"),
+    ("webtransport-go", 1, "courser"),
+    ("courser", 1, "aioquic"),
+    ("courser", 2, "courser"),
+    ("wtransport", 2, "webtransport-go"),
+)
+
+
+def proxied(only, ends):
+    """Others as both ends, with one or two of our proxies between them."""
+    for client, hops, server in CHAINS:
+        name = " > ".join([client, *["proxy"] * hops, server])
+        if ends and client not in ends and server not in ends:
+            continue
+        command = server_command(server)
+        is_browser = client in ("chromium", "firefox")
+        missing = is_browser and browser_command(client, Path(tempfile.gettempdir()), "")[0] is None
+        if command is None or missing or (client == "webtransport-go" and not GO):
+            yield name, None
+            continue
+        running = [Server(command, 2 if server == "courser" else 1)]
+        for _ in range(hops):
+            running.append(Proxy(running[-1].ports[0]))
+        port = running[-1].ports[0]
+        if is_browser:
+            if server == "courser":
+                # The second port accepts pages of its own host only, which the proxy leaves to it.
+                running.append(Proxy(running[0].ports[1]))
+                rows = browser(client, running[0], only, [port, running[-1].ports[0]])
+            else:
+                rows = browser(client, running[0], only or NO_ORIGIN, [port, port])
+        else:
+            first = [GO, "client"] if client == "webtransport-go" else [WITNESS, "client", client]
+            rows = program([*first, port, *only])
+        for it in reversed(running):
+            it.stop()
+        yield name, rows
 
 
 def clients(only, ends):
@@ -181,20 +267,15 @@ def clients(only, ends):
         server = Server(own, 2)
         command = [GO] if name == "webtransport-go" else [WITNESS]
         command += ["client", *([] if name == "webtransport-go" else [name]), server.ports[0], *only]
-        yield name, program(command)
+        yield name, with_dialect(program(command), server.errors)
         server.stop()
 
 
 def servers(only, ends):
     """Others as servers of our client."""
-    commands = {
-        "wtransport": [WITNESS, "server", "wtransport", CERTIFICATE, KEY],
-        "web-transport-quinn": [WITNESS, "server", "web-transport-quinn", CERTIFICATE, KEY],
-        "webtransport-go": [GO, "server", CERTIFICATE, KEY] if GO else None,
-        "aioquic": [AIOQUIC, str(HERE / "peer.py"), "server", CERTIFICATE, KEY] if AIOQUIC else None,
-    }
-    for name in wanted(commands, ends):
-        command = commands[name]
+    names = ["wtransport", "web-transport-quinn", "webtransport-go", "aioquic", "pywebtransport"]
+    for name in wanted(names, ends):
+        command = server_command(name)
         if command is None:
             yield name, None
             continue
@@ -207,12 +288,15 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", default="", help="cases, separated by commas")
     parser.add_argument("--ends", default="", help="ends, separated by commas")
+    parser.add_argument("--role", choices=["client", "server", "both"], help="role of the others; both through our proxy")
+    parser.add_argument("--guide", help="page whose table of dialects is written")
     parser.add_argument("--results", help="file for the table")
     options = parser.parse_args()
     only = [name for name in options.only.split(",") if name]
     ends = [name for name in options.ends.split(",") if name]
     known, table, failed = differences(), [], 0
-    for role, pairs in (("client", clients), ("server", servers)):
+    roles = [("client", clients), ("server", servers), ("both", proxied)]
+    for role, pairs in roles if not options.role else [it for it in roles if it[0] == options.role]:
         for name, rows in pairs(only, ends):
             if rows is None:
                 print(f"{name} as {role}: SKIPPED", flush=True)
@@ -232,11 +316,32 @@ def main():
             table.append((name, role, rows.get("protocol", ("", ""))[1], cells))
     if options.results:
         write(Path(options.results), table)
+    if options.guide:
+        write_guide(Path(options.guide), table)
     print(f"{failed} unexpected failures")
     sys.exit(min(failed, 1))
 
 
+def write_guide(path, table):
+    """Writes the table of the guide between its marks. Ends that were not run keep their row."""
+    seen = {name: cells["dialect"] for name, role, _, cells in table if role != "both" and "dialect" in cells}
+    begin, end = "<!-- begin of the table of dialects -->\n", "<!-- end of the table of dialects -->"
+    text = path.read_text()
+    before, _, rest = text.partition(begin)
+    old, _, after = rest.partition(end)
+    rows = {line.split(" | ")[0]: line for line in old.splitlines()}
+    lines = ["| client or server | dialect | limits |", "|---|---|---|"]
+    for line in (HERE / "ends.tsv").read_text().splitlines():
+        if line.startswith("#"):
+            continue
+        name, label, note = line.split("\t")
+        dialect = seen.get(name, "").replace("draft-", "draft ")
+        lines.append(f"| {label} | {dialect} | {note} |" if dialect else rows.get(f"| {label}", f"| {label} | not run | {note} |"))
+    path.write_text(before + begin + "\n".join(lines) + "\n" + end + after)
+
+
 def write(path, table):
+    """Writes the tables of a run."""
     notes = []
     lines = [
         "# WebTransport with others",
@@ -244,12 +349,22 @@ def write(path, table):
         f"Written by `interop/webtransport/run --results` on {time.strftime('%Y-%m-%d')}. Each column is another end in its role, and ours has",
         "the other one. `-`: the end has no such case. Numbers are explained below.",
         "",
-        "| case | " + " | ".join(f"{name} ({role})" for name, role, _, _ in table) + " |",
-        "|---" * (len(table) + 1) + "|",
     ]
-    for case in CASES:
+    direct = [(f"{name} ({role})", cells) for name, role, _, cells in table if role != "both"]
+    lines += rows_of(direct, notes)
+    through = [(name, cells) for name, role, _, cells in table if role == "both"]
+    if through:
+        lines += ["", "## Through `courser serve --proxy-webtransport`", "", "Client, proxies and server of each column:", ""]
+        lines += rows_of(through, notes)
+    lines += [""] + [f"{number}. {note}" for number, note in enumerate(notes, 1)]
+    path.write_text("\n".join(lines) + "\n")
+
+
+def rows_of(columns, notes):
+    lines = ["| case | " + " | ".join(name for name, _ in columns) + " |", "|---" * (len(columns) + 1) + "|"]
+    for case in ["dialect", *CASES]:
         row = []
-        for name, role, _, cells in table:
+        for _, cells in columns:
             mark = cells.get(case, "-")
             if mark.startswith("no: "):
                 note = mark.removeprefix("no: ")
@@ -258,8 +373,7 @@ def write(path, table):
                 mark = f"no ({notes.index(note) + 1})"
             row.append({"none": "-"}.get(mark, mark))
         lines.append(f"| {case} | " + " | ".join(row) + " |")
-    lines += [""] + [f"{number}. {note}" for number, note in enumerate(notes, 1)]
-    path.write_text("\n".join(lines) + "\n")
+    return lines
 
 
 if __name__ == "__main__":

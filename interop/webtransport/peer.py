@@ -9,7 +9,7 @@ from aioquic.asyncio import QuicConnectionProtocol, serve
 from aioquic.h3.connection import H3_ALPN, H3Connection
 from aioquic.h3.events import DatagramReceived, HeadersReceived, WebTransportStreamDataReceived
 from aioquic.quic.configuration import QuicConfiguration
-from aioquic.quic.events import ProtocolNegotiated, StopSendingReceived, StreamReset
+from aioquic.quic.events import ProtocolNegotiated, StopSendingReceived, StreamDataReceived, StreamReset
 
 FIRST = 0x52E4A40FA8DB
 
@@ -31,7 +31,10 @@ class Protocol(QuicConnectionProtocol):
         elif isinstance(event, StopSendingReceived):
             if event.stream_id in self.bodies:
                 self._quic.stop_stream(event.stream_id, event.error_code)
-        if self.http is not None:
+        if isinstance(event, StreamDataReceived) and event.stream_id in self.opened:
+            # The library reads answers on streams of its own as frames of HTTP/3, and would close the connection.
+            self.on_answer(event.stream_id, event.data, event.end_stream)
+        elif self.http is not None:
             for http_event in self.http.handle_event(event):
                 self.on_http(http_event)
         self.transmit()
@@ -60,18 +63,19 @@ class Protocol(QuicConnectionProtocol):
             self.opened[stream] = [text, b"", session]
         self.failed = 0
 
+    def on_answer(self, stream, data, is_end):
+        entry = self.opened[stream]
+        entry[1] += data
+        if is_end:
+            del self.opened[stream]
+            self.failed += entry[0] != entry[1]
+            if not self.opened:
+                last = self.http.create_webtransport_stream(entry[2], is_unidirectional=True)
+                self._quic.send_stream_data(last, f"failed {self.failed}".encode(), end_stream=True)
+
     def on_data(self, event):
         stream = event.stream_id
-        if stream in self.opened:
-            entry = self.opened[stream]
-            entry[1] += event.data
-            if event.stream_ended:
-                del self.opened[stream]
-                self.failed += entry[0] != entry[1]
-                if not self.opened:
-                    last = self.http.create_webtransport_stream(entry[2], is_unidirectional=True)
-                    self._quic.send_stream_data(last, f"failed {self.failed}".encode(), end_stream=True)
-        elif stream % 4 == 0:
+        if stream % 4 == 0:
             self.bodies[stream] = b""
             self._quic.send_stream_data(stream, event.data, end_stream=event.stream_ended)
         else:

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use courser_http3::{self as http3, Code, FrameStream, Group, Scope};
 use courser_quic::hooks::{ConnectionHooks as _, Ticket};
+use courser_quic::telemetry::Http3Record;
 use courser_quic::{Connection, Direction, RecvStream, SendStream, StreamId};
 
 use super::claimed::{ClaimedStream, ExtensionFrame, Queue};
@@ -238,6 +239,12 @@ impl Extension {
     /// Safe: dropping the future loses nothing, and several tasks may wait.
     pub async fn going_away(&self) -> Option<Origin> {
         GoingAway::of(&self.0).await
+    }
+
+    /// Passes the record that `make` builds to the sinks of the connection. It is not built if no sink receives it.
+    #[doc(hidden)]
+    pub fn record(&self, make: impl FnOnce() -> Http3Record) {
+        self.0.records.record(&self.0.quic, make);
     }
 
     /// Returns the QUIC connection for access to its addresses, statistics and exporters.

@@ -13,5 +13,7 @@ mod sink;
 
 pub use directory::QlogDirectory;
 pub use outcome::{Dropped, Outcome};
-pub use schema::{Dialect, EXTENSION, FILE_SCHEMA, OWN_EVENTS, QPACK_EVENTS, SERIALIZATION};
+pub use schema::{
+    Dialect, EXTENSION, FILE_SCHEMA, OWN_EVENTS, QPACK_EVENTS, SERIALIZATION, SESSION_EVENTS,
+};
 pub use sink::{QlogSink, TraceHeader};

@@ -15,6 +15,9 @@ pub const EXTENSION: &str = "sqlog";
 /// The schema of the events of QPACK. They have the names and fields of
 /// draft-ietf-quic-qlog-h3-events-04; later drafts define none.
 pub const QPACK_EVENTS: &str = "urn:x-courser:qlog:events:qpack";
+/// The schema of the events of WebTransport: `webtransport:session_opened`, `session_refused`, `session_draining` and
+/// `session_closed`. No draft defines any.
+pub const SESSION_EVENTS: &str = "urn:x-courser:qlog:events:webtransport";
 /// The schema of events that the drafts do not define: `courser:spurious_loss`,
 /// `courser:path_feature_updated`, which reports that packets with an optional feature do not pass, and
 /// `courser:records_dropped`, which marks a gap and counts the missing records and bytes.

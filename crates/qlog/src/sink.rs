@@ -88,6 +88,7 @@ impl TraceHeader {
                     self.dialect.event_schema(),
                     self.dialect.http3_schema(),
                     schema::QPACK_EVENTS,
+                    schema::SESSION_EVENTS,
                     schema::OWN_EVENTS,
                 ];
                 trace.array("event_schemas", schemas, |out, schema| {

@@ -97,6 +97,8 @@ pub(super) async fn run(plan: Plan, server: &Running) -> Drained {
     site.events.report(Event::Draining);
     leave_addresses(server).await;
     finish(plan.deadline, phases, &site.tally).await;
+    #[cfg(feature = "webtransport")]
+    close_sessions(server).await;
     let took = began.elapsed();
     phases.enter(Phase::Cut);
     // Aborted connections end on their own, and notify their peers if these are reachable.
@@ -174,6 +176,17 @@ async fn finish(deadline: Duration, phases: &Phases, tally: &Tally) {
     }
 }
 
+/// Closes the sessions that are left, so that their clients get a reason (draft-ietf-webtrans-http3-16 §4.7).
+#[cfg(feature = "webtransport")]
+async fn close_sessions(server: &Running) {
+    let Some(sessions) = server.sessions.as_ref().filter(|it| it.stats().open > 0) else {
+        return;
+    };
+    sessions.close_all(0, "the server ends");
+    // The reasons leave with the tasks of the sessions.
+    tokio::time::sleep(LAST_REASONS).await;
+}
+
 /// Waits briefly for requests of closed connections. The task of an HTTP/2 request may end just after its
 /// connection, although its response was sent. Requests that the user's code holds may take any time.
 async fn last_requests(tally: &Tally) {
@@ -190,6 +203,10 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(1);
 /// Time in which clients that were accepted last can send a request before a server drains whose sockets another
 /// process has or will have. Otherwise their connections would end before the first request.
 const FIRST_REQUESTS: Duration = Duration::from_secs(1);
+
+/// Time for the reasons of sessions before their connections are closed (limit K673).
+#[cfg(feature = "webtransport")]
+const LAST_REASONS: Duration = Duration::from_millis(100);
 
 /// Time limit for request tasks whose connection has ended.
 const LAST_REQUESTS: Duration = Duration::from_millis(200);

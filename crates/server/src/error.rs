@@ -42,6 +42,11 @@ pub enum Error {
     /// A configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The extensions of HTTP/3 claim the streams of sessions, which
+    /// [`Server::webtransport`](super::Server::webtransport) needs.
+    #[cfg(feature = "webtransport")]
+    #[error("cannot serve sessions of WebTransport: {0}")]
+    Sessions(#[from] courser_http3_tokio::ClaimError),
     /// Both [`without_tcp`](super::Server::without_tcp) and
     /// [`without_quic`](super::Server::without_quic) were called.
     #[error("nothing to serve: HTTP/3 and TCP are both disabled")]

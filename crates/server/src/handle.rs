@@ -35,6 +35,8 @@ pub(super) struct Running {
     pub(super) redirects: Vec<Arc<Listener>>,
     pub(super) sources: Arc<Mutex<Sources>>,
     pub(super) acme: Option<Arc<Mutex<AcmeStats>>>,
+    #[cfg(feature = "webtransport")]
+    pub(super) sessions: Option<courser_webtransport_tokio::Monitor>,
     #[cfg(feature = "metrics")]
     pub(super) metrics: Option<courser_observe::Metrics>,
 }
@@ -157,6 +159,13 @@ impl ServerHandle {
     /// See [`Server::shards`](super::Server::shards).
     pub fn shard_stats(&self) -> Vec<ShardStats> {
         self.0.shard_stats()
+    }
+
+    /// Returns the counts and the list of sessions of WebTransport, or `None` unless
+    /// [`Server::webtransport`](super::Server::webtransport) was called.
+    #[cfg(feature = "webtransport")]
+    pub fn sessions(&self) -> Option<courser_webtransport_tokio::Monitor> {
+        self.0.sessions.clone()
     }
 
     /// Returns the number of open connections over all protocols. Unlike [`stats`](Self::stats), it does not

@@ -92,7 +92,6 @@ pub(super) fn bind(mut server: Server) -> Result<Bound, Error> {
     let addresses = server.sockets.addresses.map_err(Error::Address)?;
     let certificates = server.certificates?;
     let resolver = certificates.resolver;
-    let reset = server.reset.or(certificates.reset);
     let choice_limit = server.quic.choice_limit(&server.http.limits);
     let tls = tls::Tls::new(server.tls, resolver.clone(), choice_limit)?;
     // Client certificates are known only after the handshake.
@@ -108,7 +107,7 @@ pub(super) fn bind(mut server: Server) -> Result<Bound, Error> {
         server.sockets.redirects.map_err(Error::Address)?,
         server.sockets.inherited,
         quic.as_ref(),
-        reset.as_ref(),
+        server.reset.or(certificates.reset).as_ref(),
         server.sockets.with_tcp,
     )?;
     let site = Arc::new(Site {
@@ -137,6 +136,8 @@ pub(super) fn bind(mut server: Server) -> Result<Bound, Error> {
         redirects: redirects.listeners(),
         sources,
         acme,
+        #[cfg(feature = "webtransport")]
+        sessions: server.http.monitor,
         #[cfg(feature = "metrics")]
         metrics: server.metrics,
     };
@@ -186,7 +187,20 @@ fn prepare(server: &mut Server) -> Result<Handlers, Error> {
     if let (true, Ok(addresses)) = (server.sockets.with_quic, &server.sockets.addresses) {
         server.quic.path_settings.check(addresses)?;
     }
+    #[cfg(feature = "webtransport")]
+    enable_sessions(server)?;
     Ok(handlers(server))
+}
+
+/// Announces sessions of WebTransport, if there are any.
+#[cfg(feature = "webtransport")]
+fn enable_sessions(server: &mut Server) -> Result<(), Error> {
+    if let Some(config) = server.http.sessions.take() {
+        let side = courser_quic::Side::Server;
+        let monitor = courser_webtransport_tokio::enable(&mut server.http.http3, side, config)?;
+        server.http.monitor = Some(monitor);
+    }
+    Ok(())
 }
 
 /// Returns what the requests of all connections share. If there are metrics, they count the connections too.

@@ -64,6 +64,49 @@ pub enum Http3Record {
         /// The length of its payload in bytes, without the identifier of the stream.
         len: usize,
     },
+    /// The state of a session of WebTransport has changed.
+    SessionUpdated {
+        /// The ID of its CONNECT stream.
+        session: u64,
+        /// The change.
+        change: SessionChange,
+    },
+}
+
+/// A change of the state of a session of WebTransport.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum SessionChange {
+    /// The session is established.
+    Opened {
+        /// The dialect of the connection, such as `draft-14`.
+        dialect: &'static str,
+        /// The application protocol.
+        protocol: Option<String>,
+    },
+    /// A server has refused the session.
+    Refused {
+        /// The reason.
+        reason: String,
+    },
+    /// An end asks to end the session soon.
+    Draining {
+        /// True if the peer asks.
+        by_peer: bool,
+    },
+    /// The session has ended.
+    Closed {
+        /// True if the peer has caused it, and `None` if the connection was lost.
+        by_peer: Option<bool>,
+        /// The code of the application that has closed it.
+        code: Option<u32>,
+        /// The message of the application, or the reason of another end.
+        reason: String,
+        /// Streams of both ends in the session.
+        streams: u64,
+        /// Received datagrams that were dropped because too many waited.
+        datagrams_dropped: u64,
+    },
 }
 
 /// The settings of one end, as far as courser implements them.

@@ -26,7 +26,7 @@ pub use connectivity::{
 };
 pub use field::{Field, FieldSection};
 pub use frames::{FrameRecord, MAX_ACK_RANGES, frames_of};
-pub use http3::{Http3Frame, Http3Parameters, Http3Record, Http3StreamType};
+pub use http3::{Http3Frame, Http3Parameters, Http3Record, Http3StreamType, SessionChange};
 pub use pending::Pending;
 pub use qpack::{QpackInstruction, QpackRecord, QpackState};
 pub use record::{Record, RecordsMissed};

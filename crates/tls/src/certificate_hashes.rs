@@ -20,7 +20,7 @@ use crate::error::{TlsConfigError, credentials};
 /// browsers (W3C WebTransport §6.10): the certificate is valid now, for at most 14 days in all, and has a key for ECDSA on
 /// P-256. Its names and its issuer are not checked.
 ///
-/// The short validity limits the harm of a key that is stolen, because nobody can revoke such a certificate.
+/// The short validity limits the harm of a key that is stolen, because such a certificate cannot be revoked.
 #[derive(Debug)]
 pub struct CertificateHashVerifier {
     hashes: Vec<[u8; 32]>,
@@ -73,7 +73,6 @@ fn refused(reason: Refused) -> Error {
 }
 
 /// The reason why a certificate is refused that a verifier of chains would not have.
-#[derive(Debug)]
 enum Refused {
     OtherHash([u8; 32]),
     TooLong(Duration),
@@ -100,6 +99,13 @@ impl fmt::Display for Refused {
                 "the certificate has not a key for ECDSA on P-256, which trust by hash needs",
             ),
         }
+    }
+}
+
+impl fmt::Debug for Refused {
+    // rustls shows such reasons by their debug text.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

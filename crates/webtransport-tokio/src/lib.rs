@@ -6,7 +6,8 @@
 //!
 //! - [`enable`] announces WebTransport in the settings of a connection.
 //! - [`upgrade`] accepts a session in any tower or axum service.
-//! - [`connect`] requests a session on a [`Client`](courser_http3_tokio::Client).
+//! - [`connect`] requests a session on a [`Client`](courser_http3_tokio::Client) of HTTP/3.
+//! - [`Listener`] and [`Client`] are for programs that use nothing else of HTTP.
 //!
 //! ```
 //! # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -49,12 +50,14 @@
 //! Every future of this crate is cancel-safe: dropping it before it is ready loses nothing, as its documentation says.
 #![forbid(unsafe_code)]
 
+mod client;
 mod closing;
 mod connect;
 mod driver;
 mod enable;
 mod error;
 mod incoming;
+mod listener;
 mod monitor;
 mod receive_stream;
 mod send_group;
@@ -67,15 +70,18 @@ mod transport;
 mod upgrade;
 
 pub use courser_webtransport::{
-    ApplicationCode, CloseReason, Closed, Config, Dialect, Dialects, InvalidRequest, Limits,
-    NotOffered, Origins, Protocols, SessionRequest, Unavailable, is_session_request,
+    ApplicationCode, CloseReason, Closed, Config, Dialect, Dialects, InvalidProtocol,
+    InvalidRequest, Limits, NotOffered, Origins, Protocols, SessionRequest, Unavailable,
+    is_session_request,
 };
 
+pub use self::client::{Client, OpenError};
 pub use self::closing::Closing;
 pub use self::connect::{ConnectError, connect, request_session};
 pub use self::enable::enable;
 pub use self::error::{ExportError, ReadError, ReadToEndError, SessionEnded, WriteError};
 pub use self::incoming::IncomingSession;
+pub use self::listener::{ListenError, Listener, PendingSession};
 pub use self::monitor::{Monitor, MonitorStats, RefusalKind, SessionFacts};
 pub use self::receive_stream::RecvStream;
 pub use self::send_group::SendGroup;

@@ -3,7 +3,9 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use courser_base::Side;
 use courser_http3_tokio::{self as h3, ClaimError};
@@ -12,6 +14,7 @@ use courser_quic::{BindError, ConfigError, Endpoint, Identity, Incoming, ServerC
 use courser_webtransport::{Closed, Config, Dialect, NotOffered, Protocols};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri};
 use tokio::sync::{mpsc, oneshot, watch};
+use tower_service::Service;
 
 use crate::enable::enable;
 use crate::error::SessionEnded;
@@ -221,9 +224,8 @@ async fn serve(incoming: Incoming, site: Arc<Site>) {
     };
     let mut drain = site.drain.clone();
     let settings = site.settings.clone();
-    let requests = site.requests.clone();
+    let service = Answers(site.requests.clone());
     drop(site);
-    let service = tower_service::service(move |request| answer(request, requests.clone()));
     let serving = h3::serve(connection, service).config(settings);
     let serving = serving.drain(async move {
         // The listener was dropped, and sessions continue.
@@ -234,3 +236,115 @@ async fn serve(incoming: Incoming, site: Arc<Site>) {
     // The sessions know why the connection ends.
     let _ = serving.into_future().await;
 }
+
+/// The service of all connections, which passes requests to the listener.
+#[derive(Clone, Debug)]
+struct Answers(mpsc::Sender<PendingSession>);
+
+type Answering = Pin<Box<dyn Future<Output = Result<Response<h3::Empty>, Infallible>> + Send>>;
+
+impl Service<Request<h3::Body>> for Answers {
+    type Response = Response<h3::Empty>;
+    type Error = Infallible;
+    type Future = Answering;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, mut request: Request<h3::Body>) -> Answering {
+        let upgrade = upgrade(&mut request);
+        let requests = self.0.clone();
+        Box::pin(async move {
+            let incoming = match upgrade.check().await {
+                Ok(incoming) => incoming,
+                Err(response) => return Ok(response),
+            };
+            let (answer, answered) = oneshot::channel();
+            // The listener or the request may be dropped, and then nothing answers.
+            let _ = requests.send(PendingSession { incoming, answer }).await;
+            let unavailable = || {
+                let mut response = Response::new(h3::Empty);
+                *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+                response
+            };
+            Ok(answered.await.unwrap_or_else(|_| unavailable()))
+        })
+    }
+}
+
+/// A request for a session at a [`Listener`]. Dropping it refuses the session with 503.
+#[derive(Debug)]
+#[must_use = "the session is refused when this is dropped"]
+pub struct PendingSession {
+    incoming: IncomingSession,
+    answer: oneshot::Sender<Response<h3::Empty>>,
+}
+
+impl PendingSession {
+    /// Returns the URI of the request, with the path of the resource.
+    pub fn uri(&self) -> &Uri {
+        self.incoming.uri()
+    }
+
+    /// Returns the fields of the request.
+    pub fn headers(&self) -> &HeaderMap {
+        self.incoming.headers()
+    }
+
+    /// Returns the origin of the page that requests the session, if there is one. It is allowed.
+    pub const fn origin(&self) -> Option<&HeaderValue> {
+        self.incoming.origin()
+    }
+
+    /// Returns the application protocols that the client offers, empty if it offers none.
+    pub const fn protocols(&self) -> &Protocols {
+        self.incoming.protocols()
+    }
+
+    /// Returns the dialect of the connection.
+    pub const fn dialect(&self) -> Dialect {
+        self.incoming.dialect()
+    }
+
+    /// Returns the current address of the client.
+    pub fn remote_address(&self) -> SocketAddr {
+        self.incoming.remote_address()
+    }
+
+    /// Chooses an application protocol.
+    ///
+    /// # Errors
+    /// Returns an error for a protocol that the client has not offered.
+    pub fn protocol(mut self, protocol: &str) -> Result<Self, NotOffered> {
+        self.incoming.choose(protocol)?;
+        Ok(self)
+    }
+
+    /// Accepts the session.
+    ///
+    /// # Errors
+    /// Returns an error if the client has given up meanwhile.
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready closes the session.
+    pub async fn accept(self) -> Result<Session, SessionEnded> {
+        let (sender, opened) = oneshot::channel();
+        let response = self.incoming.accept(|session| async move {
+            // The caller may be gone.
+            let _ = sender.send(session);
+        });
+        let _ = self.answer.send(response);
+        let lost = |_| SessionEnded(Closed::ConnectionLost);
+        opened.await.map_err(lost)
+    }
+
+    /// Refuses the session with this status.
+    pub fn reject(self, status: StatusCode) {
+        // The client may be gone.
+        let _ = self.answer.send(self.incoming.refuse(status));
+    }
+}
+
+/// Requests that wait for the application (limit K671).
+const MAX_WAITING: usize = 64;

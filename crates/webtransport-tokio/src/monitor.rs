@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use courser_base::Mutex;
 use courser_quic::runtime;
-use courser_webtransport::{Dialect, Refusal};
+use courser_webtransport::{ApplicationCode, CloseReason, Dialect, Refusal};
 use http::StatusCode;
 
 use crate::shared::Shared;
@@ -35,7 +35,7 @@ pub struct Monitor(Arc<Inner>);
 
 struct Inner {
     limit: u64,
-    opened: AtomicU64,
+    opened: [AtomicU64; Dialect::ALL.len()],
     refused: [AtomicU64; RefusalKind::ALL.len()],
     /// Counts of sessions that have ended.
     streams: AtomicU64,
@@ -61,6 +61,8 @@ pub struct MonitorStats {
     pub limit: u64,
     /// Sessions so far.
     pub opened: u64,
+    /// Sessions so far by dialect; those without any are left out.
+    pub opened_by_dialect: Vec<(Dialect, u64)>,
     /// Requests for sessions that were refused, by reason; those without any are left out.
     pub refused: Vec<(RefusalKind, u64)>,
     /// Streams of both ends in all sessions so far.
@@ -156,7 +158,7 @@ impl Monitor {
     pub(crate) fn new(limit: u64) -> Self {
         Self(Arc::new(Inner {
             limit,
-            opened: AtomicU64::new(0),
+            opened: Default::default(),
             refused: Default::default(),
             streams: AtomicU64::new(0),
             datagrams_dropped: AtomicU64::new(0),
@@ -171,10 +173,14 @@ impl Monitor {
         let streams: u64 = live.iter().map(|it| it.counters.streams()).sum();
         let dropped: u64 = live.iter().map(|it| it.datagrams.dropped()).sum();
         let refused = RefusalKind::ALL.iter().zip(&inner.refused);
+        let opened = inner.opened.iter().map(|count| count.load(Relaxed));
+        let opened = Dialect::ALL.into_iter().zip(opened);
+        let opened: Vec<_> = opened.filter(|(_, count)| *count > 0).collect();
         MonitorStats {
             open: live.len() as u64,
             limit: inner.limit,
-            opened: inner.opened.load(Relaxed),
+            opened: opened.iter().map(|(_, count)| count).sum(),
+            opened_by_dialect: opened,
             refused: refused
                 .map(|(kind, count)| (*kind, count.load(Relaxed)))
                 .filter(|(_, count)| *count > 0)
@@ -188,6 +194,13 @@ impl Monitor {
     pub fn sessions(&self, most: usize) -> Vec<SessionFacts> {
         let live = self.live(most);
         live.iter().map(|shared| shared.facts()).collect()
+    }
+
+    /// Closes all open sessions with a code and a message, like [`Session::close`](crate::Session::close).
+    pub fn close_all(&self, code: u32, message: &str) {
+        for shared in self.live(usize::MAX) {
+            shared.close(CloseReason::new(ApplicationCode(code), message));
+        }
     }
 
     fn live(&self, most: usize) -> Vec<Arc<Shared>> {
@@ -239,7 +252,11 @@ pub(crate) struct Place {
 impl Place {
     /// Lists the session, which is open from now on.
     pub(crate) fn on_opened(&mut self, shared: &Arc<Shared>) {
-        self.monitor.0.opened.fetch_add(1, Relaxed);
+        let dialect = shared.agreement.dialect;
+        let mut counts = Dialect::ALL.iter().zip(&self.monitor.0.opened);
+        if let Some((_, count)) = counts.find(|(known, _)| **known == dialect) {
+            count.fetch_add(1, Relaxed);
+        }
         let mut open = self.monitor.0.open.lock();
         let number = open.next;
         open.next += 1;

@@ -153,8 +153,8 @@ impl RecvStream {
         stopped.map_err(|_| ReadError::ClosedStream)
     }
 
-    /// Waits until the peer resets the stream, without reading it, and returns its code like [`ReadError::Reset`]. Waits
-    /// for ever if the stream ends in another way.
+    /// Waits until the peer resets the stream, without reading it, and returns its code like [`ReadError::Reset`]. Never
+    /// completes if the stream ends in another way.
     ///
     /// # Cancel safety
     /// Safe: dropping the future loses nothing.

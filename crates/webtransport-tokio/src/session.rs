@@ -216,7 +216,7 @@ impl Session {
 
     /// Asks the peer to end the session soon. It continues until one end closes it.
     pub fn drain(&self) {
-        self.shared().update(|session, _| session.drain());
+        self.shared().drain();
     }
 
     /// Waits until the session should end soon: because the peer asks for it, or because either end has announced the

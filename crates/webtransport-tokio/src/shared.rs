@@ -8,6 +8,7 @@ use std::time::Duration;
 use courser_base::{Mutex, Time};
 use courser_http3_tokio::{Code, Datagrams, SessionStreams};
 use courser_quic::hooks::ConnectionHooks as _;
+use courser_quic::telemetry::{Http3Record, SessionChange};
 use courser_quic::{Connection, StreamId, runtime};
 use courser_webtransport::{
     self as sans, Agreement, CloseReason, Closed, SessionEvent, SessionId, StreamReset, code,
@@ -120,7 +121,38 @@ impl Shared {
         });
         place.on_opened(&shared);
         shared.core.hold().place = Some(place);
+        shared.record(|| SessionChange::Opened {
+            dialect: shared.agreement.dialect.name(),
+            protocol: shared.protocol.clone(),
+        });
         shared
+    }
+
+    /// Passes a change of the session to the sinks of its connection, if there are any.
+    fn record(&self, change: impl FnOnce() -> SessionChange) {
+        self.streams
+            .extension()
+            .record(|| Http3Record::SessionUpdated {
+                session: self.id.value(),
+                change: change(),
+            });
+    }
+
+    fn record_end(&self, closed: &Closed) {
+        self.record(|| SessionChange::Closed {
+            by_peer: match closed {
+                Closed::ConnectionLost => None,
+                Closed::Violation(_) => Some(false),
+                closed => Some(closed.is_by_peer()),
+            },
+            code: closed.reason().map(|reason| reason.code.0),
+            reason: match closed.reason() {
+                Some(reason) => reason.message.clone(),
+                None => closed.to_string(),
+            },
+            streams: self.counters.streams(),
+            datagrams_dropped: self.datagrams.dropped(),
+        });
     }
 
     pub(crate) fn stats(&self) -> SessionStats {
@@ -168,10 +200,12 @@ impl Shared {
         }
         drop(core);
         if is_draining {
+            self.record(|| SessionChange::Draining { by_peer: true });
             self.draining.send_replace(true);
         }
         if let Some((closed, open, place)) = ended {
             self.table.on_ended(self.id);
+            self.record_end(&closed);
             if let Some(place) = place {
                 place.on_ended(self.counters.streams(), self.datagrams.dropped());
             }
@@ -207,6 +241,11 @@ impl Shared {
 
     pub(crate) fn close(&self, reason: CloseReason) {
         self.update(|session, now| session.close(now, reason));
+    }
+
+    pub(crate) fn drain(&self) {
+        self.record(|| SessionChange::Draining { by_peer: false });
+        self.update(|session, _| session.drain());
     }
 
     pub(crate) fn reset(&self, code: Code) {

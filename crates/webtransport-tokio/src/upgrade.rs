@@ -5,6 +5,7 @@ use std::sync::Arc;
 use courser_http3_tokio::{self as h3, Code, Datagrams, EarlyData, Extension, OnUpgrade, Protocol};
 use courser_quic::StreamId;
 use courser_quic::hooks::ConnectionHooks as _;
+use courser_quic::telemetry::{Http3Record, SessionChange};
 use courser_webtransport::{Admission, Origins, Refusal, SessionId, is_session_request};
 use http::header::ALLOW;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
@@ -210,6 +211,12 @@ fn status(status: StatusCode, reason: String) -> Refusal {
 
 /// Refuses the streams of a session that does not exist, and resets its request if the refusal is no response.
 pub(crate) fn refuse(group: &Extension, stream: StreamId, refusal: &Refusal) {
+    group.record(|| Http3Record::SessionUpdated {
+        session: stream.value(),
+        change: SessionChange::Refused {
+            reason: refusal.reason().to_owned(),
+        },
+    });
     group.refuse_session(stream);
     if let Refusal::Reset { code, .. } = refusal {
         group.quic().abort_stream(stream, var_int(*code));

@@ -43,7 +43,10 @@ pub async fn serve((certificate, key): (&str, &str)) -> Result<()> {
 async fn accept(State(last): State<Last>, mut request: Request) -> axum::response::Response {
     let path = request.uri().path().to_owned();
     let upgrade = webtransport::upgrade(&mut request).protocols(["echo"]);
-    let response = upgrade.accept(async move |session| serve::session(session, &path, last).await);
+    let response = upgrade.accept(async move |session: webtransport::Session| {
+        eprintln!("dialect: {}", session.dialect());
+        serve::session(session, &path, last).await
+    });
     let response = response.await;
     if let Some(refused) = response.extensions().get::<webtransport::Refused>() {
         eprintln!("refused: {}", refused.0);
@@ -88,7 +91,9 @@ impl Connect for Connector {
 
     async fn connect(&self, path: &str) -> Result<Self::Session> {
         let client = self.client().await?;
-        Ok(webtransport::connect(&client, self.request(path)?).await?)
+        let session = webtransport::connect(&client, self.request(path)?).await?;
+        eprintln!("dialect: {}", session.dialect());
+        Ok(session)
     }
 
     async fn two(&self) -> Option<Result<[Self::Session; 2]>> {

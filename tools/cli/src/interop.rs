@@ -1,6 +1,6 @@
 //! `courser interop`: the client, the server and the cases of the QUIC interop runner.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -77,6 +77,8 @@ Environment of server and client:
   CERTS          directory of cert.pem and priv.key [default: /certs] (server)
   DOWNLOADS      directory for downloads [default: /downloads] (client)
   PROTOCOL       h3: download over HTTP/3 in all tests (client)
+  PROTOCOLS      application protocols of WebTransport, separated by spaces: TESTCASE then is one of
+                 its cases, and REQUESTS, WWW and DOWNLOADS are read by both ends
 
 Examples:
   TESTCASE=transfer LISTEN=127.0.0.1:4433 WWW=. CERTS=certs courser interop server
@@ -91,6 +93,9 @@ pub(crate) fn main(command: Option<InteropCommand>) -> Result<ExitCode, Failure>
         Some(command) => command,
         None => role(variables("ROLE").as_deref())?,
     };
+    if let Some(ran) = sessions(&command, &variables)? {
+        return Ok(ran);
+    }
     match &command {
         InteropCommand::Server => match courser_interop::server_plan(&variables)? {
             Some(mut plan) => {
@@ -109,6 +114,31 @@ pub(crate) fn main(command: Option<InteropCommand>) -> Result<ExitCode, Failure>
         InteropCommand::Matrix(arguments) => return matrix(arguments),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Runs an end of the cases of WebTransport. Returns `None` for other cases.
+fn sessions(
+    command: &InteropCommand,
+    variables: &dyn Fn(&str) -> Option<OsString>,
+) -> Result<Option<ExitCode>, Failure> {
+    match command {
+        InteropCommand::Server => {
+            let Some(mut plan) = courser_interop::session_server_plan(variables)? else {
+                return Ok(None);
+            };
+            plan.sinks = traces()?;
+            runtime()?.block_on(courser_interop::run_server(plan, stop_signal()))?;
+        }
+        InteropCommand::Client => {
+            let Some(mut plan) = courser_interop::session_client_plan(variables)? else {
+                return Ok(None);
+            };
+            plan.sinks = traces()?;
+            runtime()?.block_on(courser_interop::run_client(&plan, stop_signal()))?;
+        }
+        InteropCommand::Matrix(_) => return Ok(None),
+    }
+    Ok(Some(ExitCode::SUCCESS))
 }
 
 fn role(name: Option<&OsStr>) -> Result<InteropCommand, Failure> {

@@ -10,6 +10,7 @@ use url::Url;
 use crate::client::ClientPlan;
 use crate::server::ServerPlan;
 use crate::test::Test;
+use crate::webtransport::{SessionClientPlan, SessionServerPlan, SessionTest};
 
 /// The variables of a process, or others in tests.
 type Lookup<'a> = &'a dyn Fn(&str) -> Option<OsString>;
@@ -51,17 +52,7 @@ pub fn client_plan(variables: Lookup<'_>) -> Result<Option<ClientPlan>, Failure>
     let Some(test) = test(variables)? else {
         return Ok(None);
     };
-    let requests = text(variables, "REQUESTS")?.unwrap_or_default();
-    let urls: Result<Vec<Url>, Failure> = requests
-        .split_whitespace()
-        .map(|url| parse("REQUESTS", url))
-        .collect();
-    let urls = urls?;
-    if urls.is_empty() {
-        return Err(Failure::new(
-            "REQUESTS is empty: set it to the URLs of files",
-        ));
-    }
+    let urls = urls(variables)?;
     let always_http3 = match text(variables, "PROTOCOL")?.as_deref() {
         None => false,
         Some("h3") => true,
@@ -78,6 +69,83 @@ pub fn client_plan(variables: Lookup<'_>) -> Result<Option<ClientPlan>, Failure>
         always_http3,
         sinks: None,
     }))
+}
+
+/// Makes the settings of a server of sessions: `TESTCASE`, `PROTOCOLS`, `REQUESTS`, and the extensions of
+/// [`server_plan`] and `DOWNLOADS`. Returns `None` if the test is none of WebTransport.
+///
+/// # Errors
+/// Returns an error if a variable cannot be used.
+pub fn session_server_plan(variables: Lookup<'_>) -> Result<Option<SessionServerPlan>, Failure> {
+    let Some((test, protocols)) = session_test(variables, true)? else {
+        return Ok(None);
+    };
+    let listen = match text(variables, "LISTEN")? {
+        Some(text) => parse("LISTEN", &text)?,
+        None => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 443)),
+    };
+    let certificates = folder(variables, "CERTS", "/certs");
+    let requests = text(variables, "REQUESTS")?.unwrap_or_default();
+    Ok(Some(SessionServerPlan {
+        test,
+        listen,
+        protocols,
+        requests: requests.split_whitespace().map(ToOwned::to_owned).collect(),
+        root: folder(variables, "WWW", "/www"),
+        downloads: folder(variables, "DOWNLOADS", "/downloads"),
+        chain: certificates.join("cert.pem"),
+        key: certificates.join("priv.key"),
+        sinks: None,
+    }))
+}
+
+/// Makes the settings of a client of sessions: `TESTCASE`, `PROTOCOLS` and `REQUESTS`, and as extensions `WWW` and
+/// `DOWNLOADS`. Returns `None` if the test is none of WebTransport.
+///
+/// # Errors
+/// Returns an error if a variable cannot be used.
+pub fn session_client_plan(variables: Lookup<'_>) -> Result<Option<SessionClientPlan>, Failure> {
+    let Some((test, protocols)) = session_test(variables, false)? else {
+        return Ok(None);
+    };
+    Ok(Some(SessionClientPlan {
+        test,
+        urls: urls(variables)?,
+        protocols,
+        root: folder(variables, "WWW", "/www"),
+        downloads: folder(variables, "DOWNLOADS", "/downloads"),
+        sinks: None,
+    }))
+}
+
+/// Returns the test of WebTransport, with the application protocols.
+fn session_test(
+    variables: Lookup<'_>,
+    is_server: bool,
+) -> Result<Option<(SessionTest, Vec<String>)>, Failure> {
+    let protocols = text(variables, "PROTOCOLS")?;
+    let Some(name) = text(variables, "TESTCASE")? else {
+        return Ok(None);
+    };
+    let test = SessionTest::from_name(&name, is_server, protocols.is_some());
+    let protocols = protocols.unwrap_or_default();
+    let names = protocols.split_whitespace().map(ToOwned::to_owned);
+    Ok(test.map(|test| (test, names.collect())))
+}
+
+fn urls(variables: Lookup<'_>) -> Result<Vec<Url>, Failure> {
+    let requests = text(variables, "REQUESTS")?.unwrap_or_default();
+    let urls: Result<Vec<Url>, Failure> = requests
+        .split_whitespace()
+        .map(|url| parse("REQUESTS", url))
+        .collect();
+    let urls = urls?;
+    if urls.is_empty() {
+        return Err(Failure::new(
+            "REQUESTS is empty: set it to the URLs of files",
+        ));
+    }
+    Ok(urls)
 }
 
 /// Returns the addresses in `PREFERRED`, which are separated by spaces: at most one of each family.

@@ -80,7 +80,7 @@ pub use self::address_list::{AddressLists, ListError, ListEvent, ListKind, ListW
 pub use self::admin::open_files_limit;
 pub use self::body::{Body, BoxError};
 pub use self::bursts::release_memory_of_bursts;
-pub use self::metrics::Metrics;
+pub use self::metrics::{Metrics, MetricsSources};
 #[cfg(feature = "fuzzing")]
 pub use self::proxy::fuzzing;
 pub use self::proxy::{

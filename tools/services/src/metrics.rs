@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use courser::files::{self, Files};
 use courser::server::Cause;
+use courser::webtransport::{Monitor, MonitorStats};
 use courser_units::to_f64;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
@@ -16,54 +17,46 @@ use prometheus_client::registry::Registry;
 use crate::access_log::AccessLog;
 use crate::exchange::Exchange;
 use crate::forward::{Forward, ForwardStats, PassedStats};
-use crate::proxy::{Proxy, UpstreamStats};
+use crate::proxy::{Proxy, SessionProxy, SessionProxyStats, UpstreamStats};
 
 /// Metrics of a site in the text format of OpenMetrics, with those of its server.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
     causes: Arc<Causes>,
-    upstream: Option<Proxy>,
+    sources: MetricsSources,
+}
+
+/// The parts of a site that have metrics.
+#[derive(Clone, Debug, Default)]
+pub struct MetricsSources {
+    /// The access log.
+    pub log: Option<AccessLog>,
+    /// The files that are served.
+    pub files: Option<Files>,
+    /// The connections to an upstream server.
+    pub upstream: Option<Proxy>,
+    /// Sessions of WebTransport.
+    pub sessions: Option<Monitor>,
+    /// Sessions that are forwarded to an upstream server.
+    pub session_proxy: Option<SessionProxy>,
+    /// Tunnels and requests of a forward proxy.
+    pub forward: Option<Forward>,
 }
 
 impl Metrics {
-    /// Creates the metrics of an access log, and of files or connections to an upstream server. `server` has those of
+    /// Creates the metrics of the parts of a site. `server` has those of
     /// the server and its requests ([`Server::metrics`](courser::Server::metrics)).
-    pub fn new(
-        server: &courser::observe::Metrics,
-        log: Option<AccessLog>,
-        files: Option<Files>,
-        upstream: Option<Proxy>,
-    ) -> Arc<Self> {
-        Self::with(server, log, (files, upstream, None))
-    }
-
-    /// Creates the metrics of an access log and a forward proxy. `server` has those of the server and its requests.
-    pub fn of_forward(
-        server: &courser::observe::Metrics,
-        log: Option<AccessLog>,
-        forward: Forward,
-    ) -> Arc<Self> {
-        Self::with(server, log, (None, None, Some(forward)))
-    }
-
-    fn with(
-        server: &courser::observe::Metrics,
-        log: Option<AccessLog>,
-        (files, upstream, forward): (Option<Files>, Option<Proxy>, Option<Forward>),
-    ) -> Arc<Self> {
+    pub fn new(server: &courser::observe::Metrics, sources: MetricsSources) -> Arc<Self> {
         let mut metrics = Self {
             registry: Registry::with_prefix("courser"),
             causes: Arc::default(),
-            upstream: upstream.clone(),
+            sources: sources.clone(),
         };
         let registry = &mut metrics.registry;
         registry.register_collector(Box::new(Site {
             causes: metrics.causes.clone(),
-            log,
-            files,
-            upstream,
-            forward,
+            sources,
         }));
         registry.register_collector(server.collector());
         Arc::new(metrics)
@@ -78,7 +71,12 @@ impl Metrics {
 
     /// Returns the use of the connections to the upstream server, if there is one.
     pub(crate) fn upstream(&self) -> Option<UpstreamStats> {
-        self.upstream.as_ref().map(Proxy::stats)
+        self.sources.upstream.as_ref().map(Proxy::stats)
+    }
+
+    /// Returns the use of the proxy of sessions, if there is one.
+    pub(crate) fn session_proxy(&self) -> Option<SessionProxyStats> {
+        self.sources.session_proxy.as_ref().map(SessionProxy::stats)
     }
 
     /// Returns all metrics in the text format of OpenMetrics.
@@ -117,10 +115,7 @@ impl Causes {
 #[derive(Debug)]
 struct Site {
     causes: Arc<Causes>,
-    log: Option<AccessLog>,
-    files: Option<Files>,
-    upstream: Option<Proxy>,
-    forward: Option<Forward>,
+    sources: MetricsSources,
 }
 
 impl Collector for Site {
@@ -132,7 +127,8 @@ impl Collector for Site {
             "cause",
             &self.causes.occurred(),
         )?;
-        if let Some(log) = &self.log {
+        let sources = &self.sources;
+        if let Some(log) = &sources.log {
             let dropped = log.dropped();
             out.counter(
                 "access_log_dropped",
@@ -140,14 +136,20 @@ impl Collector for Site {
                 dropped,
             )?;
         }
-        if let Some(files) = &self.files {
+        if let Some(files) = &sources.files {
             encode_files(&mut out, &files.stats())?;
         }
-        if let Some(upstream) = &self.upstream {
+        if let Some(upstream) = &sources.upstream {
             encode_upstream(&mut out, upstream.stats())?;
         }
-        if let Some(forward) = &self.forward {
+        if let Some(forward) = &sources.forward {
             encode_forward(&mut out, &forward.stats())?;
+        }
+        if let Some(sessions) = &sources.sessions {
+            encode_sessions(&mut out, &sessions.stats())?;
+        }
+        if let Some(proxy) = &sources.session_proxy {
+            encode_session_proxy(&mut out, &proxy.stats())?;
         }
         Ok(())
     }
@@ -289,6 +291,92 @@ fn encode_forward(out: &mut Out<'_, '_>, stats: &ForwardStats) -> std::fmt::Resu
         "status",
         &statuses,
     )
+}
+
+fn encode_sessions(out: &mut Out<'_, '_>, stats: &MonitorStats) -> std::fmt::Result {
+    for (name, help, value) in [
+        (
+            "webtransport_sessions_open",
+            "Open sessions of WebTransport",
+            stats.open,
+        ),
+        (
+            "webtransport_sessions_limit",
+            "Largest number of sessions of WebTransport at the same time",
+            stats.limit,
+        ),
+    ] {
+        out.gauge(name, help, to_f64(value))?;
+    }
+    for (name, help, value) in [
+        (
+            "webtransport_streams",
+            "Streams of both ends in sessions of WebTransport",
+            stats.streams,
+        ),
+        (
+            "webtransport_datagrams_dropped",
+            "Received datagrams of sessions that were dropped because too many waited",
+            stats.datagrams_dropped,
+        ),
+    ] {
+        out.counter(name, help, value)?;
+    }
+    let opened: Vec<_> = stats
+        .opened_by_dialect
+        .iter()
+        .map(|(dialect, count)| (dialect.name(), *count))
+        .collect();
+    out.counters_by(
+        "webtransport_sessions",
+        "Sessions of WebTransport that were opened, by dialect",
+        "dialect",
+        &opened,
+    )?;
+    let refused: Vec<_> = stats
+        .refused
+        .iter()
+        .map(|(kind, count)| (kind.name(), *count))
+        .collect();
+    out.counters_by(
+        "webtransport_sessions_refused",
+        "Requests for sessions that were refused, by reason",
+        "reason",
+        &refused,
+    )
+}
+
+fn encode_session_proxy(out: &mut Out<'_, '_>, stats: &SessionProxyStats) -> std::fmt::Result {
+    out.gauge(
+        "upstream_sessions_open",
+        "Sessions that are forwarded to the upstream server, or being opened",
+        to_f64(stats.open as u64),
+    )?;
+    for (name, help, value) in [
+        (
+            "upstream_sessions",
+            "Sessions that were forwarded to the upstream server",
+            stats.forwarded,
+        ),
+        (
+            "upstream_sessions_refused",
+            "Sessions that the upstream server has refused",
+            stats.refused_upstream,
+        ),
+        (
+            "upstream_sessions_failed",
+            "Sessions that failed because the upstream server could not be reached or has none",
+            stats.failed,
+        ),
+        (
+            "upstream_datagrams_too_large",
+            "Datagrams of sessions that were dropped because the next path carries smaller ones",
+            stats.datagrams_too_large,
+        ),
+    ] {
+        out.counter(name, help, value)?;
+    }
+    Ok(())
 }
 
 /// Encodes the metrics that are collected when they are read.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use courser::server;
-use courser::webtransport::{self, Protocols};
+use courser::webtransport::{self, Origins, Protocols};
 use http::header::{self, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use serde_json::json;
@@ -25,13 +25,13 @@ use crate::body::{Body, explained, typed, without_content};
 
 /// An echo of sessions, and its test page at [`Echo::PAGE`].
 ///
-/// The server must announce WebTransport: call [`enable`](courser::webtransport::enable) with its configuration of
-/// HTTP/3, which also has the policy for origins.
+/// The server must announce WebTransport ([`Server::webtransport`](courser::Server::webtransport)).
 #[derive(Clone, Debug)]
 pub struct Echo(Arc<Inner>);
 
 struct Inner {
     path: String,
+    origins: Origins,
     hash: Hash,
     /// True once the server drains.
     drains: watch::Sender<bool>,
@@ -71,9 +71,21 @@ impl Echo {
     ) -> Self {
         Self(Arc::new(Inner {
             path: path.into(),
+            origins: Origins::any(),
             hash: Box::new(hash),
             drains: watch::Sender::new(false),
         }))
+    }
+
+    /// Narrows the origins whose pages may use the echo, of those that the server allows. All by default.
+    ///
+    /// # Panics
+    /// Panics if the echo was cloned before.
+    #[must_use]
+    pub fn origins(mut self, origins: Origins) -> Self {
+        let inner = Arc::get_mut(&mut self.0).expect("the echo was cloned before");
+        inner.origins = origins;
+        self
     }
 
     /// Returns the path of the sessions.
@@ -147,7 +159,9 @@ impl Echo {
         };
         let protocols = Protocols::offered(request.headers());
         let first = protocols.iter().take(1).map(str::to_owned);
-        let upgrade = webtransport::upgrade(request).protocols(first);
+        let upgrade = webtransport::upgrade(request)
+            .protocols(first)
+            .origins(self.0.origins.clone());
         let mut drains = self.0.drains.subscribe();
         let accepted = upgrade.accept::<(), _, _>(move |session| async move {
             tokio::select! {

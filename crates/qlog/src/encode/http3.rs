@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use courser_telemetry::{
-    Field, FieldSection, Http3Frame, Http3Parameters, Http3Record, Http3StreamType,
+    Field, FieldSection, Http3Frame, Http3Parameters, Http3Record, Http3StreamType, SessionChange,
 };
 use courser_wire::varint_len;
 
@@ -74,7 +74,52 @@ pub(super) fn record(events: &mut Events<'_>, record: &Http3Record, dialect: Dia
                 write_datagram(data, *stream, *len);
             });
         }
+        Http3Record::SessionUpdated { session, change } => write_session(events, *session, change),
         // A kind of record newer than this encoder.
+        _ => {}
+    }
+}
+
+/// Writes the events of sessions of WebTransport, which no draft defines.
+fn write_session(events: &mut Events<'_>, session: u64, change: &SessionChange) {
+    match change {
+        SessionChange::Opened { dialect, protocol } => {
+            events.event("webtransport:session_opened", |data| {
+                data.uint("session_id", session).text("dialect", dialect);
+                if let Some(protocol) = protocol {
+                    data.text("protocol", protocol);
+                }
+            });
+        }
+        SessionChange::Refused { reason } => {
+            events.event("webtransport:session_refused", |data| {
+                data.uint("session_id", session).text("reason", reason);
+            });
+        }
+        SessionChange::Draining { by_peer } => {
+            events.event("webtransport:session_draining", |data| {
+                data.constant("initiator", schema::initiator(*by_peer))
+                    .uint("session_id", session);
+            });
+        }
+        SessionChange::Closed {
+            by_peer,
+            code,
+            reason,
+            streams,
+            datagrams_dropped,
+        } => events.event("webtransport:session_closed", |data| {
+            if let Some(by_peer) = by_peer {
+                data.constant("initiator", schema::initiator(*by_peer));
+            }
+            data.uint("session_id", session);
+            if let Some(code) = code {
+                data.uint("application_code", (*code).into());
+            }
+            data.text("reason", reason)
+                .uint("streams", *streams)
+                .uint("datagrams_dropped", *datagrams_dropped);
+        }),
         _ => {}
     }
 }

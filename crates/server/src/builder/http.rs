@@ -35,6 +35,49 @@ impl Server {
         self
     }
 
+    /// Serves sessions of WebTransport over HTTP/3 with these origins, dialects and limits, besides requests. Without this
+    /// call, clients are told that there are none.
+    ///
+    /// The service accepts a session with `courser::webtransport::upgrade`.
+    /// When the server drains, it asks all clients to end their sessions, with GOAWAY and WT_DRAIN_SESSION;
+    /// sessions that are left are closed with code 0 at the [deadline](Self::deadline).
+    /// [`ServerHandle::sessions`](crate::ServerHandle::sessions) counts and lists them.
+    ///
+    /// [`bind`](Self::bind) returns [`Error::Sessions`](crate::Error::Sessions) if the extensions of
+    /// [`config`](Self::config) claim the same streams.
+    ///
+    /// ```
+    /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; pub use courser_http3_tokio as h3; pub use courser_webtransport_tokio as webtransport; }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use axum::extract::Request;
+    /// use axum::response::Response;
+    /// use axum::{Router, routing::any};
+    /// use courser::webtransport::{self, Config, Session};
+    ///
+    /// async fn chat(mut request: Request) -> Response {
+    ///     let accepted = webtransport::upgrade(&mut request).accept(|session: Session| async move {
+    ///         session.closed().await;
+    ///     });
+    ///     accepted.await
+    /// }
+    ///
+    /// let app: Router = Router::new().route("/chat", any(chat));
+    /// let server = courser::serve("127.0.0.1:0", courser::Identity::dev()?)
+    ///     .webtransport(Config::new())
+    ///     .bind()?;
+    /// let sessions = server.handle().sessions().expect("they are served");
+    /// assert_eq!(sessions.stats().open, 0);
+    /// let serving = server.service(app); // await it
+    /// # drop(serving);
+    /// # Ok(()) }
+    /// ```
+    #[cfg(feature = "webtransport")]
+    pub fn webtransport(mut self, config: courser_webtransport_tokio::Config) -> Self {
+        self.http.sessions = Some(config);
+        self
+    }
+
     /// Announces the names of its certificate to each HTTP/3 client, so that a client can use one connection for
     /// several of them (ORIGIN, RFC 9412). Wildcards are not announced. No frame is sent if the certificate has
     /// only the name that the client requested.

@@ -49,6 +49,12 @@ pub(crate) struct HttpSettings {
     pub(crate) http2_connect: bool,
     pub(crate) extensions: MoreExtensions,
     pub(crate) own_listener: OwnListener,
+    /// What is announced about sessions of WebTransport.
+    #[cfg(feature = "webtransport")]
+    pub(crate) sessions: Option<courser_webtransport_tokio::Config>,
+    /// The counts of sessions, once they are announced.
+    #[cfg(feature = "webtransport")]
+    pub(crate) monitor: Option<courser_webtransport_tokio::Monitor>,
 }
 
 impl Default for HttpSettings {
@@ -63,6 +69,10 @@ impl Default for HttpSettings {
             http2_connect: false,
             extensions: MoreExtensions::default(),
             own_listener: OwnListener::default(),
+            #[cfg(feature = "webtransport")]
+            sessions: None,
+            #[cfg(feature = "webtransport")]
+            monitor: None,
         }
     }
 }

@@ -154,7 +154,7 @@ mod tests {
             (UTC_TIME, "261130123456Z", Some(1_796_042_096)),
             (UTC_TIME, "491231235959Z", Some(2_524_607_999)),
             (GENERALIZED_TIME, "20500101000000Z", Some(2_524_608_000)),
-            (GENERALIZED_TIME, "40960101000000Z", Some(67_090_896_000)),
+            (GENERALIZED_TIME, "40960101000000Z", Some(67_090_118_400)),
             // Not DER, or no time.
             (UTC_TIME, "500101000000Z", None),
             (UTC_TIME, "261301000000Z", None),

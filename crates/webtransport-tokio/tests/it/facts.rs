@@ -80,6 +80,8 @@ async fn a_session_has_the_facts_of_its_request() {
     assert_eq!(listed[0].peer, far.remote_address());
     let stats = monitor.stats();
     assert_eq!((stats.open, stats.opened), (1, 1));
+    // WT-v-018.
+    assert_eq!(stats.opened_by_dialect, [(near.dialect(), 1)]);
     near.close(0, "");
     within(far.closed()).await;
     assert_eq!((monitor.stats().open, monitor.stats().opened), (0, 1));

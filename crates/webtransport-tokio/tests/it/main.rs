@@ -3,6 +3,7 @@
 mod browsers;
 mod facts;
 mod hostile;
+mod listener;
 mod media;
 mod refusals;
 mod sessions;

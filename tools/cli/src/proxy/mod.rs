@@ -12,7 +12,7 @@ use courser::observe;
 use courser::server::{Drained, Event, ListeningSockets, Server, ServerHandle, shutdown_signal};
 use courser_services::admin::Observer;
 use courser_services::forward::{Credentials, Forward, PlainListener, new_token};
-use courser_services::{AccessLog, Metrics, release_memory_of_bursts};
+use courser_services::{AccessLog, Metrics, MetricsSources, release_memory_of_bursts};
 use tokio::task::JoinHandle;
 
 use self::args::Arguments;
@@ -75,7 +75,12 @@ async fn run(plan: Plan, sockets: Vec<ListeningSockets>) -> Result<(), Failure> 
     let listeners = open_plain(&plain)?;
     let mut proxied = rows::Facts::of(&settings, targets, &listeners);
     let forward = Forward::new(settings, log.clone().zip(format));
-    let metrics = Metrics::of_forward(&connections, log.clone(), forward.clone());
+    let sources = MetricsSources {
+        log: log.clone(),
+        forward: Some(forward.clone()),
+        ..MetricsSources::default()
+    };
+    let metrics = Metrics::new(&connections, sources);
     let admin = open(admin, &handle, metrics, observer, proxied.what())?;
     let mut announcement = Announcement {
         handle: &handle,
@@ -84,6 +89,7 @@ async fn run(plan: Plan, sockets: Vec<ListeningSockets>) -> Result<(), Failure> 
         redirects: bound.redirect_addrs(),
         admin: admin.as_ref().map(|it| it.address),
         echo: None,
+        sessions: None,
         forward: None,
     };
     proxied.is_dev = protocols.is_dev;

@@ -6,6 +6,7 @@ use std::net::{Ipv6Addr, SocketAddr};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use courser::server::{CertificateFacts, Drained, ServerHandle, ServerStats};
 use courser_measure::printable;
+use courser_services::SessionProxy;
 use courser_services::admin::early_data_counts;
 use courser_services::webtransport::Echo;
 use courser_units::rfc3339;
@@ -24,6 +25,8 @@ pub(crate) struct Announcement<'a> {
     pub(crate) redirects: Vec<SocketAddr>,
     pub(crate) admin: Option<SocketAddr>,
     pub(crate) echo: Option<&'a Echo>,
+    /// The proxy of sessions of WebTransport.
+    pub(crate) sessions: Option<&'a SessionProxy>,
     /// What a forward proxy adds.
     pub(crate) forward: Option<ForwardRows>,
 }
@@ -74,6 +77,7 @@ impl Announcement<'_> {
             "certificates": certificates.iter().map(in_json).collect::<Vec<_>>(),
             "chrome": certificate.map(|it| self.chrome(it)),
             "proxy": self.forward.as_ref().map(|it| &it.json),
+            "webtransport_upstream": self.sessions.map(|it| it.backend().to_string()),
             "webtransport": self.echo.map(|echo| json!({
                 "url": self.url_of(echo.path()),
                 "page": self.url_of(Echo::PAGE),
@@ -124,6 +128,12 @@ impl Announcement<'_> {
             let (sessions, page) = (self.url_of(echo.path()), self.url_of(Echo::PAGE));
             row("webtransport", &format!("{sessions}  (test page: {page})"));
         }
+        if let Some(sessions) = self.sessions {
+            row(
+                "webtransport",
+                &format!("forwarded to {}", sessions.backend()),
+            );
+        }
         self.certificate_rows(&mut row);
         if let Some(domain) = self.protocols.domains.first() {
             let port = self.handle.local_addr().port();
@@ -173,7 +183,7 @@ impl Announcement<'_> {
                 "spki sha256",
                 &BASE64_STANDARD.encode(certificate.spki_sha256),
             );
-            if self.protocols.is_dev && self.echo.is_some() {
+            if self.protocols.is_dev && (self.echo.is_some() || self.sessions.is_some()) {
                 let hash = BASE64_STANDARD.encode(certificate.sha256);
                 row("cert sha256", &format!("{hash}  (serverCertificateHashes)"));
             }

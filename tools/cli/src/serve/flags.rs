@@ -38,12 +38,18 @@ pub(super) fn plan(arguments: &Arguments, inherited: &Inherited) -> Result<Plan,
     let listener = Listener {
         certificate_files: arguments.certificate.cert.clone(),
         is_dev,
-        echo: arguments.webtransport.echo(is_dev, &handle),
+        echo: arguments.webtransport.echo(is_dev, &handle)?,
         handle,
         as_json: arguments.json,
     };
+    let sessions = arguments.webtransport.proxy(
+        arguments.proxy_times.times(),
+        arguments.proxy_messages.keeps_underscores,
+        messages::warning(arguments.json),
+    )?;
     Ok(Plan {
         site,
+        sessions,
         compresses_proxied: arguments.proxy_compress,
         server: server(arguments, &listen, &lists)?,
         plain: arguments.certificate.acme.redirect_http.clone(),
@@ -148,8 +154,9 @@ fn server(arguments: &Arguments, listen: &Listen, lists: &AddressLists) -> Resul
     }
     let mut http3 = courser::h3::Config::new(courser::Side::Server);
     http3.origins.clone_from(&arguments.origin);
-    arguments.webtransport.enable(&mut http3)?;
-    let mut server = server
+    let mut server = arguments
+        .webtransport
+        .apply(server)?
         .config(http3)
         .announce_names(announces_names(arguments))
         .only_names(only_names(arguments))
@@ -234,7 +241,7 @@ fn disable_protocols(mut server: Server, arguments: &Arguments) -> Server {
 /// Returns true if the names of the certificate are announced: unless the user has listed others, or wants sessions.
 /// Clients of wtransport 0.7 do not skip the content of frames that they do not know, such as ORIGIN.
 fn announces_names(arguments: &Arguments) -> bool {
-    arguments.origin.is_empty() && !arguments.webtransport.has_echo()
+    arguments.origin.is_empty() && !arguments.webtransport.has_sessions()
 }
 
 /// Returns true if hosts that the certificate does not name are refused. Clients cannot verify a generated certificate,

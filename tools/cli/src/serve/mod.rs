@@ -33,8 +33,8 @@ use courser_measure::{Watch, printable};
 use courser_services::admin::Observer;
 use courser_services::webtransport::Echo;
 use courser_services::{
-    AccessLog, AddressLists, ListEvent, ListWatch, Metrics, Recorder, Site, Writer,
-    release_memory_of_bursts,
+    AccessLog, AddressLists, ListEvent, ListWatch, Metrics, MetricsSources, Recorder, SessionProxy,
+    Site, Writer, release_memory_of_bursts,
 };
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -70,6 +70,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Failure> {
 async fn run(plan: Plan, mut inherited: Inherited) -> Result<(), Failure> {
     let Plan {
         site,
+        sessions,
         compresses_proxied,
         server,
         plain,
@@ -97,7 +98,8 @@ async fn run(plan: Plan, mut inherited: Inherited) -> Result<(), Failure> {
     let bound = bind(server, is_reported.then_some(&connections), sinks, &plain)?;
     let handle = bound.handle();
     later_handle.get_or_init(|| handle.clone());
-    let metrics = is_reported.then(|| metrics(&connections, log.as_ref(), &site));
+    let sources = sources(log.as_ref(), &site, &handle, sessions.as_ref());
+    let metrics = is_reported.then(|| Metrics::new(&connections, sources));
     let opening = admin.zip(metrics.clone()).map(|(plan, metrics)| {
         let socket = inherited.admin.take();
         open_admin(plan, socket, &handle, metrics, what.clone(), observer)
@@ -113,6 +115,7 @@ async fn run(plan: Plan, mut inherited: Inherited) -> Result<(), Failure> {
         admin: admin_address,
         echo: echo.as_ref(),
         forward: None,
+        sessions: sessions.as_ref(),
     };
     announce(&announcement, &warnings, as_json);
     // Programs read the address from the first line.
@@ -125,7 +128,9 @@ async fn run(plan: Plan, mut inherited: Inherited) -> Result<(), Failure> {
     if !inherited.on_serving() {
         notify("READY=1");
     }
-    let drained = bound.service(service.with_echo(echo)).await;
+    let drained = bound
+        .service(service.with_echo(echo).with_sessions(sessions))
+        .await;
     background.iter().for_each(JoinHandle::abort);
     let took = drained.as_ref().map_or(drain_timeout, |it| it.took);
     end_log(log.zip(writer), drain_timeout.saturating_sub(took));
@@ -237,10 +242,21 @@ fn on_own_response(
     }
 }
 
-/// Returns the metrics of a site and its server.
-fn metrics(server: &observe::Metrics, log: Option<&AccessLog>, site: &Site) -> Arc<Metrics> {
-    let (files, proxy) = (site.files(), site.proxy());
-    Metrics::new(server, log.cloned(), files, proxy)
+/// Returns the parts of a server that have metrics.
+fn sources(
+    log: Option<&AccessLog>,
+    site: &Site,
+    handle: &ServerHandle,
+    sessions: Option<&SessionProxy>,
+) -> MetricsSources {
+    MetricsSources {
+        log: log.cloned(),
+        files: site.files(),
+        upstream: site.proxy(),
+        sessions: handle.sessions(),
+        session_proxy: sessions.cloned(),
+        forward: None,
+    }
 }
 
 /// Prints the first message, and warnings.

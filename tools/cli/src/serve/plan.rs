@@ -10,11 +10,13 @@ use courser::server::{Server, ServerHandle};
 use courser::telemetry::SinkFactory;
 use courser_services::admin::Guard;
 use courser_services::webtransport::Echo;
-use courser_services::{AddressLists, LogFormat, Site};
+use courser_services::{AddressLists, LogFormat, SessionProxy, Site};
 
 /// A server and the services around it.
 pub(super) struct Plan {
     pub(super) site: Site,
+    /// The proxy of sessions of WebTransport.
+    pub(super) sessions: Option<SessionProxy>,
     /// True if responses of the upstream server are compressed.
     pub(super) compresses_proxied: bool,
     /// The settings of the server, without the sinks and the events that exist only while it runs.

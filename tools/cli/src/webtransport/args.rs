@@ -99,7 +99,7 @@ connection, 22 for a refused session, 28 for a time limit, 56 for a session that
 certificate that is not trusted, 95 for a server without WebTransport, 130 after SIGINT.";
 
 /// Parses 32 bytes in hexadecimal, with or without colons, or in base64.
-fn parse_hash(text: &str) -> Result<[u8; 32], String> {
+pub(crate) fn parse_hash(text: &str) -> Result<[u8; 32], String> {
     use base64::prelude::{BASE64_STANDARD, Engine as _};
     let wrong = || {
         format!("'{text}' is not a SHA-256: use 64 hexadecimal digits or 44 characters of base64")

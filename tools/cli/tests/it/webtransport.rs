@@ -322,3 +322,74 @@ fn streams_and_datagrams_of_a_session_are_measured() {
         "{text}"
     );
 }
+
+/// Starts a proxy of sessions to a server, whose certificate is trusted by its hash. Returns it with its own hash.
+fn proxy_to(upstream: &Serving, hash: &str) -> (Serving, String) {
+    let url = format!("https://127.0.0.1:{}", upstream.address.port());
+    let flags = [
+        "--proxy-webtransport",
+        &url,
+        "--proxy-webtransport-hash",
+        hash,
+    ];
+    let serving = Serving::start(&flags);
+    assert_eq!(serving.announced["webtransport_upstream"], *url);
+    let hash = serving.announced["certificate"]["sha256"].as_str();
+    let hash = hash.expect("a hash").to_owned();
+    (serving, hash)
+}
+
+/// Each proxy is a process, as they are in a chain of operators.
+#[test]
+fn sessions_pass_two_proxies() {
+    let echo = Echo::start(&["--webtransport-origin", "https://page.test"]);
+    let (first, hash) = proxy_to(&echo.serving, &echo.trust[1]);
+    let (second, hash) = proxy_to(&first, &hash);
+    let through = Echo {
+        serving: second,
+        trust: vec!["--cert-hash".to_owned(), hash],
+    };
+    let megabytes: Vec<u8> = (0..3_000_000_u32).map(|it| (it % 251) as u8).collect();
+    let output = through.client("", &["--protocol", "chat"], &megabytes);
+    assert!(output.status.success(), "{}", errors(&output));
+    assert!(output.stdout == megabytes, "{} bytes", output.stdout.len());
+    let output = through.client("", &["--datagrams"], b"one\ntwo");
+    assert!(output.status.success(), "{}", errors(&output));
+    assert_eq!(output.stdout.len(), "one\ntwo\n".len());
+    let output = through.client("?close=7&reason=enough", &["--uni"], b"");
+    assert_eq!(
+        errors(&output).trim_end(),
+        "courser: (56) the peer has closed the session with code 7: enough"
+    );
+    // The server behind decides about origins.
+    let allowed = through.client("", &["--origin", "https://page.test"], b"x");
+    assert_eq!(allowed.stdout, b"x", "{}", errors(&allowed));
+    let refused = through.client("", &["--origin", "https://evil.test"], b"x");
+    assert!(
+        errors(&refused).contains("403 Forbidden"),
+        "{}",
+        errors(&refused)
+    );
+}
+
+#[test]
+fn mistakes_of_the_proxy_of_sessions_are_explained() {
+    for (flags, word) in [
+        (&["--proxy-webtransport", "http://a.test"][..], "has no TLS"),
+        (&["--proxy-webtransport", "https://a.test/x"], "has a path"),
+        (&["--proxy-webtransport-hash", "00"], "--proxy-webtransport"),
+        (
+            &[
+                "--proxy-webtransport",
+                "https://a.test",
+                "--proxy-webtransport-ca",
+                "/nowhere",
+            ],
+            "/nowhere",
+        ),
+        (&["--webtransport-sessions", "5"], "webtransport"),
+    ] {
+        let text = refusal(&[&["serve"], flags].concat());
+        assert!(text.contains(word), "{flags:?}: {text}");
+    }
+}

@@ -4,12 +4,13 @@ use std::collections::VecDeque;
 use std::time::{Instant, SystemTime};
 
 use courser::server::{AcmeStats, CertificateFacts, DrainProgress, Protocol, ServerStats};
+use courser::webtransport::{Monitor, SessionFacts};
 use serde_json::{Value, json};
 
 use super::Admin;
 use super::closes::{Close, Closes};
 use super::rows::Row;
-use crate::proxy::UpstreamStats;
+use crate::proxy::{SessionProxyStats, UpstreamStats};
 use courser_units::rfc3339;
 
 impl Admin {
@@ -52,6 +53,8 @@ impl Admin {
             "early_data": early_data_counts(stats),
             "udp_dropped_datagrams": dropped,
             "upstream": self.metrics.upstream().map(upstream),
+            "webtransport": self.handle.sessions().map(|it| sessions(&it)),
+            "upstream_sessions": self.metrics.session_proxy().map(|it| session_proxy(&it)),
             "certificates": certificates.iter().map(certificate).collect::<Vec<_>>(),
             "acme": stats.acme.as_ref().map(acme),
             "closes": closes(&self.observer.closes()),
@@ -133,6 +136,52 @@ fn upstream(stats: UpstreamStats) -> Value {
     })
 }
 
+/// Returns the counts of sessions of WebTransport as JSON, with the oldest that are open.
+fn sessions(monitor: &Monitor) -> Value {
+    let stats = monitor.stats();
+    let (refused, dialects) = (stats.refused.iter(), stats.opened_by_dialect.iter());
+    let open = monitor.sessions(LISTED_SESSIONS);
+    json!({
+        "open": stats.open,
+        "limit": stats.limit,
+        "opened": stats.opened,
+        "opened_by_dialect": Value::from_iter(dialects.map(|(it, count)| (it.name(), *count))),
+        "refused": Value::from_iter(refused.map(|(kind, count)| (kind.name(), *count))),
+        "streams": stats.streams,
+        "datagrams_dropped": stats.datagrams_dropped,
+        "sessions": open.iter().map(session).collect::<Vec<_>>(),
+    })
+}
+
+fn session(facts: &SessionFacts) -> Value {
+    let stats = &facts.stats;
+    json!({
+        "peer": facts.peer.to_string(),
+        "uri": facts.uri,
+        "origin": facts.origin,
+        "protocol": facts.protocol,
+        "dialect": facts.dialect.to_string(),
+        "age_seconds": facts.age.as_secs_f64(),
+        "rtt_ms": stats.rtt.as_secs_f64() * 1000.0,
+        "streams_opened": stats.streams_opened,
+        "streams_accepted": stats.streams_accepted,
+        "bytes_sent": stats.bytes_sent,
+        "bytes_received": stats.bytes_received,
+        "datagrams_dropped": stats.datagrams_dropped,
+    })
+}
+
+/// Returns the use of the proxy of sessions as JSON.
+fn session_proxy(stats: &SessionProxyStats) -> Value {
+    json!({
+        "open": stats.open,
+        "forwarded": stats.forwarded,
+        "refused_upstream": stats.refused_upstream,
+        "failed": stats.failed,
+        "datagrams_too_large": stats.datagrams_too_large,
+    })
+}
+
 /// Returns the close statistics as JSON.
 fn closes(closes: &Closes) -> Value {
     let totals = closes.totals().map(|((by, cause), total)| {
@@ -156,4 +205,6 @@ fn closes(closes: &Closes) -> Value {
     })
 }
 
+/// Sessions of WebTransport that `/status` lists (limit K672).
+const LISTED_SESSIONS: usize = 100;
 const SECONDS_PER_DAY: f64 = 86_400.0;

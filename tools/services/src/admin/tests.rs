@@ -3,6 +3,7 @@
 mod json;
 mod page;
 mod qlog;
+mod sessions;
 
 use std::net::SocketAddr;
 
@@ -37,13 +38,20 @@ impl Scene {
         let server: Server = courser::serve("127.0.0.1:0", identity.clone());
         let metrics = courser::observe::Metrics::new();
         let server = server.transport(transport).metrics(&metrics);
+        let server = server.webtransport(courser::webtransport::Config::new());
         let bound = server.bind().expect("a port");
         let handle = bound.handle();
         let serving = bound.service(tower::service_fn(answer));
         tokio::spawn(async move { serving.await });
         let admin = Arc::new(Admin {
             handle: handle.clone(),
-            metrics: Metrics::new(&metrics, None, None, None),
+            metrics: Metrics::new(
+                &metrics,
+                crate::MetricsSources {
+                    sessions: handle.sessions(),
+                    ..crate::MetricsSources::default()
+                },
+            ),
             what: "<b>public</b>".to_owned(),
             began: Instant::now(),
             guard,
@@ -111,7 +119,12 @@ impl Scene {
     }
 }
 
-async fn answer(request: Request<RequestBody>) -> Result<Response<Body>, Infallible> {
+async fn answer(mut request: Request<RequestBody>) -> Result<Response<Body>, Infallible> {
+    if courser::webtransport::is_session_request(&request) {
+        let upgrade = courser::webtransport::upgrade(&mut request);
+        let accepted = upgrade.accept::<(), _, _>(|session| async move { session.closed().await });
+        return Ok(accepted.await.map(|()| crate::body::Body::empty()));
+    }
     let body = match request.uri().path() {
         "/endless" => {
             let chunk = Bytes::from_static(&[0; 16 * 1024]);

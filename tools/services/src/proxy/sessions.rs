@@ -40,8 +40,8 @@ use crate::body::{Body, boxed};
 /// streams, datagrams, codes, requests to end soon and reason of the end are those of the upstream session. Each hop
 /// has a dialect and flow control of its own.
 ///
-/// Each session has a connection of its own to the upstream server, as a WebSocket has. A client that does not read can
-/// then occupy the windows of nobody else, and servers that serve one session on a connection are served too.
+/// Each session has a connection of its own to the upstream server, as a WebSocket has. A client that does not read
+/// occupies no windows of others, and servers that serve one session on a connection are served too.
 #[derive(Clone)]
 pub struct SessionProxy(Arc<Inner>);
 
@@ -85,7 +85,7 @@ impl SessionProxy {
     ) -> Result<Self, String> {
         Ok(Self(Arc::new(Inner {
             dialer: SessionDialer::new(backend, client, limit)?,
-            admission: Arc::new(Admission::new(limit, 0, Duration::ZERO)),
+            admission: Arc::new(Admission::new(limit, SESSION_QUEUE, Duration::ZERO)),
             times,
             keeps_underscores: false,
             relays: Arc::default(),
@@ -280,6 +280,9 @@ fn remove_fields_of_a_hop(headers: &mut HeaderMap) {
         headers.remove(name);
     }
 }
+
+/// Sessions that wait for a place (limit K666). They are long, so that waiting would lead to nothing.
+const SESSION_QUEUE: usize = 0;
 
 const FIELDS_OF_A_HOP: [HeaderName; 5] = [
     HeaderName::from_static("wt-available-protocols"),

@@ -219,3 +219,39 @@ fn qpack_events_have_the_names_of_the_fourth_draft() {
         "{text}"
     );
 }
+
+#[test]
+fn sessions_have_events_of_their_own() {
+    let change = |change| http3(Http3Record::SessionUpdated { session: 4, change });
+    let opened = change(SessionChange::Opened {
+        dialect: "draft-14",
+        protocol: Some("chat".to_owned()),
+    });
+    assert_eq!(
+        opened,
+        r#""webtransport:session_opened","data":{"session_id":4,"dialect":"draft-14","protocol":"chat"}"#
+    );
+    let refused = change(SessionChange::Refused {
+        reason: "origin `x` is not allowed".to_owned(),
+    });
+    assert_eq!(
+        refused,
+        r#""webtransport:session_refused","data":{"session_id":4,"reason":"origin `x` is not allowed"}"#
+    );
+    let draining = change(SessionChange::Draining { by_peer: true });
+    assert_eq!(
+        draining,
+        r#""webtransport:session_draining","data":{"initiator":"remote","session_id":4}"#
+    );
+    let closed = change(SessionChange::Closed {
+        by_peer: Some(false),
+        code: Some(7),
+        reason: "bye".to_owned(),
+        streams: 3,
+        datagrams_dropped: 0,
+    });
+    assert_eq!(
+        closed,
+        r#""webtransport:session_closed","data":{"initiator":"local","session_id":4,"application_code":7,"reason":"bye","streams":3,"datagrams_dropped":0}"#
+    );
+}

@@ -44,7 +44,7 @@ enum End {
 ///
 /// At most one chunk is in memory beside what QUIC keeps: nothing is read before it is written, so that a slow receiver
 /// holds the sender back.
-pub(super) async fn copy(mut receive: RecvStream, mut send: SendStream, _running: Running) {
+pub(super) async fn copy(mut receive: RecvStream, mut send: SendStream, running: Running) {
     // Calls fail on halves that have ended meanwhile, which needs no answer.
     match copy_to_end(&mut receive, &mut send).await {
         End::Finish => {
@@ -65,7 +65,11 @@ pub(super) async fn copy(mut receive: RecvStream, mut send: SendStream, _running
             sleep(SETTLE).await;
             let _ = receive.stop(0);
         }
-        End::Session => {}
+        // The other session ends soon, and resets the stream: dropping a half now would finish it, as if it were whole.
+        End::Session => {
+            drop(running);
+            let _ = send.stopped().await;
+        }
     }
 }
 

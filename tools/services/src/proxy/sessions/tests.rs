@@ -11,8 +11,9 @@ use courser::server::ServerHandle;
 use courser::webtransport::{
     ApplicationCode, Closed, Config, Origins, Protocols, ReadError, WriteError,
 };
-use courser::{Endpoint, Identity, Side, TransportConfig, h3};
+use courser::{Endpoint, Identity, Side, h3};
 use http::HeaderValue;
+use tokio::net::UdpSocket;
 
 use super::*;
 use crate::record::Recorder;
@@ -394,11 +395,39 @@ async fn draining_passes_the_proxy() {
     );
 }
 
-/// K668: what the proxy has read reaches a client on a slow path, although its sender closes the session meanwhile.
+/// Forwards datagrams between one client and a server, and delays them in both directions.
+async fn slow_path(to: SocketAddr, delay: Duration) -> SocketAddr {
+    let near = Arc::new(UdpSocket::bind("127.0.0.1:0").await.expect("a port"));
+    let far = Arc::new(UdpSocket::bind("127.0.0.1:0").await.expect("a port"));
+    let address = near.local_addr().expect("bound");
+    let (from_client, client) = tokio::sync::watch::channel(address);
+    let forward = |received: Vec<u8>, by: Arc<UdpSocket>, to: SocketAddr| async move {
+        tokio::time::sleep(delay).await;
+        let _ = by.send_to(&received, to).await;
+    };
+    let (near_too, far_too) = (near.clone(), far.clone());
+    tokio::spawn(async move {
+        let mut buffer = [0; 65_536];
+        while let Ok((len, from)) = near.recv_from(&mut buffer).await {
+            from_client.send_replace(from);
+            tokio::spawn(forward(buffer[..len].to_vec(), far.clone(), to));
+        }
+    });
+    tokio::spawn(async move {
+        let mut buffer = [0; 65_536];
+        while let Ok((len, _)) = far_too.recv_from(&mut buffer).await {
+            let to = *client.borrow();
+            tokio::spawn(forward(buffer[..len].to_vec(), near_too.clone(), to));
+        }
+    });
+    address
+}
+
+/// K668: what the proxy has read reaches a client on a slow path, although its sender closes the session meanwhile. A
+/// congestion window that grows by round trips holds it back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_read_arrives_before_the_end() {
-    const CONTENT: usize = 512 << 10;
-    const WINDOW: usize = 32 << 10;
+    const CONTENT: usize = 40_000;
     let far = Accepting::start(|session| async move {
         let Ok(mut send) = session.open_uni().await else {
             return;
@@ -411,24 +440,84 @@ async fn what_was_read_arrives_before_the_end() {
         session.close(0, "done");
     });
     let gate = Gate::to(far.0.local_addr(), &far.1);
-    let transport = TransportConfig {
-        stream_receive_window: WINDOW as u64,
-        stream_receive_window_max: WINDOW as u64,
-        ..TransportConfig::default()
-    };
-    let config = trusting(&gate.identity).transport_config(transport);
-    let client = Client::with(gate.handle.local_addr(), config).await;
+    let path = slow_path(gate.handle.local_addr(), Duration::from_millis(40)).await;
+    let client = Client::to(path, &gate.identity).await;
     let session = client.open("/any").await;
     let mut receive = within(session.accept_uni()).await.expect("a stream");
-    let mut read = 0;
-    // What the client has received and not read ends with its session.
-    while let Ok(Some(chunk)) = within(receive.read_chunk(WINDOW)).await {
-        read += chunk.len();
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    assert!(read >= CONTENT - WINDOW, "{read}");
+    let read = within(receive.read_to_end(CONTENT)).await.expect("whole");
+    assert_eq!(read.len(), CONTENT);
     let closed = within(session.closed()).await;
     assert!(closed.reason().is_some_and(|it| it.message == "done"));
+}
+
+/// WT-h3-076: GOAWAY of the upstream server becomes the request to end soon.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn goaway_of_the_upstream_server_reaches_the_client() {
+    let far = Accepting::start(|session| async move { drop(session.closed().await) });
+    let gate = Gate::to(far.0.local_addr(), &far.1);
+    let session = gate.client().await.open("/any").await;
+    far.0.drain();
+    within(session.draining()).await;
+    assert!(session.close_reason().is_none());
+    session.close(0, "");
+}
+
+/// WT-h3-077, K673: a server that drains asks for the end of its sessions, and closes those that are left at its deadline.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_that_are_left_at_the_deadline_get_a_reason() {
+    let upstream = Upstream::start(any_origin());
+    let identity = Identity::dev().expect("random numbers");
+    let server = courser::serve("127.0.0.1:0", identity.clone()).webtransport(any_origin());
+    let bound = server.deadline(Duration::from_millis(300)).bind();
+    let bound = bound.expect("a port");
+    let handle = bound.handle();
+    let url = format!("https://localhost:{}", upstream.handle.local_addr().port());
+    let backend = SessionBackend::parse(&url).expect("a URL");
+    let sessions = SessionProxy::new(backend, trusting(&upstream.identity), times(), 10);
+    let service = files().into_service(false, Recorder::default());
+    let service = service.with_sessions(Some(sessions.expect("valid")));
+    let serving = tokio::spawn(async move { bound.service(service).await });
+    let session = Client::to(handle.local_addr(), &identity)
+        .await
+        .open("/echo")
+        .await;
+    handle.drain();
+    within(session.draining()).await;
+    let closed = within(session.closed()).await;
+    assert_eq!(
+        closed.to_string(),
+        "the peer has closed the session with code 0: the server ends"
+    );
+    within(serving).await.expect("no panic").expect("drained");
+}
+
+/// A stream that its sender has not finished does not end as if it were whole.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn streams_that_end_with_their_session_are_not_finished() {
+    let far = Accepting::start(|session| async move {
+        let Ok(mut send) = session.open_uni().await else {
+            return;
+        };
+        let _ = send.write_all(b"the first half, ").await;
+        let mut go = session.accept_uni().await.expect("a stream");
+        let _ = go.read_to_end(10).await;
+        session.close(0, "no more");
+    });
+    let gate = Gate::to(far.0.local_addr(), &far.1);
+    let client = gate.client().await;
+    for _ in 0..5 {
+        let session = client.open("/any").await;
+        let mut receive = within(session.accept_uni()).await.expect("a stream");
+        let first = within(receive.read_chunk(100)).await.expect("read");
+        assert_eq!(first.expect("bytes"), "the first half, ");
+        within(session.open_uni())
+            .await
+            .expect("open")
+            .finish()
+            .expect("open");
+        let next = within(receive.read_chunk(100)).await;
+        assert!(next.is_err(), "{next:?}");
+    }
 }
 
 /// Both proxies are of one process, so that a second one looks like the first.
