@@ -454,13 +454,14 @@ impl Driver {
         if is_closing {
             return self.poll_close(cx);
         }
-        if let Poll::Ready(Fault(end, code)) = self.protocol.poll(cx, &self.tunnel) {
-            self.tunnel.abort(end, code);
-            return self.poll_close(cx);
-        }
         let read = self.poll_read(cx);
         if let Poll::Ready(end) = read {
             self.tunnel.end(end, None);
+            return self.poll_close(cx);
+        }
+        // Behind the reader, because capsules decide what there is to wait for.
+        if let Poll::Ready(Fault(end, code)) = self.protocol.poll(cx, &self.tunnel) {
+            self.tunnel.abort(end, code);
             return self.poll_close(cx);
         }
         if let Poll::Ready(Err(Lost(reason))) = self.poll_write(cx) {

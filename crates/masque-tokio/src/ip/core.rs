@@ -125,6 +125,9 @@ impl Core {
     /// # Errors
     /// Returns the reason why it was dropped.
     pub(crate) fn send_one(&self, packet: Bytes) -> Result<Result<usize, Ended>, Reason> {
+        if let Some(end) = self.tunnel.ended() {
+            return Ok(Err(end));
+        }
         let mut packets = vec![packet];
         let mut rejections = Vec::new();
         let mut datagrams = self.encode(&packets, &mut rejections);

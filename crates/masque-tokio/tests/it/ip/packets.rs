@@ -177,7 +177,7 @@ async fn echoes_to_all_nodes_are_answered_by_the_proxy() {
     let datagrams = stream.datagrams().cloned().expect("datagrams");
     let assigned = hostile::first_capsules(&mut stream).await;
     let own = assigned[1];
-    let probe = ping(own, address("ff02::1"), 1200);
+    let probe = ping(own, address("ff02::1"), 1000);
     datagrams.send(&[&[0], &probe[..]].concat()).expect("open");
     let answer = within(datagrams.receive()).await.expect("open");
     assert_eq!(header(&answer[1..]).source, address("fd00:89::1"));
