@@ -14,13 +14,12 @@ use courser_tls::rustls::{self, RootCertStore};
 use courser_tls::{ClientOptions, Trust};
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 
-use crate::client::UdpClient;
-use crate::ip::IpClient;
 use crate::link::Link;
 use crate::open_error::OpenError;
 use crate::tcp::TcpProxy;
 
-/// The settings of a client of a proxy, from [`UdpClient::builder`] or [`IpClient::builder`].
+/// The settings of a client of a proxy, from [`UdpClient::builder`](crate::UdpClient::builder) or
+/// [`IpClient::builder`](crate::IpClient::builder).
 #[derive(Debug)]
 #[must_use = "no connection is made until `connect`"]
 pub struct ClientBuilder<C> {
@@ -35,12 +34,6 @@ pub struct ClientBuilder<C> {
     headers: HeaderMap,
     address: Option<SocketAddr>,
 }
-
-/// The settings of a [`UdpClient`], from [`UdpClient::builder`].
-pub type UdpClientBuilder = ClientBuilder<UdpClient>;
-
-/// The settings of an [`IpClient`], from [`IpClient::builder`].
-pub type IpClientBuilder = ClientBuilder<IpClient>;
 
 /// A client that a [`ClientBuilder`] makes.
 pub(crate) trait FromLink: Sized {

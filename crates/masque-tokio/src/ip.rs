@@ -13,7 +13,7 @@ mod stats;
 mod tunnel;
 mod watch;
 
-pub use self::client::IpClient;
+pub use self::client::{IpClient, IpClientBuilder};
 pub use self::device::Device;
 pub use self::proxy::IpProxy;
 pub use self::request::IpRequest;

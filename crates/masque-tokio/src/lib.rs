@@ -48,7 +48,9 @@ mod builder;
 mod client;
 mod clients;
 mod connect;
+mod driver;
 mod enable;
+mod ended;
 mod front;
 mod ip;
 mod link;
@@ -77,12 +79,14 @@ pub use courser_masque::{
     Prohibited, ProxyError, ReportedError, Target, Template, WellKnown,
 };
 
-pub use self::builder::{ClientBuilder, IpClientBuilder, UdpClientBuilder};
-pub use self::client::UdpClient;
+pub use self::builder::ClientBuilder;
+pub use self::client::{UdpClient, UdpClientBuilder};
 pub use self::clients::{Client, Denied};
 pub use self::enable::enable;
+pub use self::ended::Ended;
 pub use self::ip::{
-    Device, IpClient, IpProxy, IpProxyStats, IpRequest, IpTunnel, IpTunnelStats, Watch,
+    Device, IpClient, IpClientBuilder, IpProxy, IpProxyStats, IpRequest, IpTunnel, IpTunnelStats,
+    Watch,
 };
 pub use self::open_error::OpenError;
 pub use self::proxy::UdpProxy;
@@ -90,4 +94,3 @@ pub use self::resolve::Resolving;
 pub use self::socket::{SendError, Socket};
 pub use self::stats::{ProxyStats, TunnelStats};
 pub use self::transport::Transport;
-pub use self::tunnel::Ended;

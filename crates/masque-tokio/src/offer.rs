@@ -5,8 +5,10 @@ use courser_http3_tokio::{self as h3, Datagrams, OnUpgrade};
 use courser_masque::request::Carrier;
 use http::Request;
 
+use crate::driver;
+use crate::protocol::Protocol;
 use crate::stream::Stream;
-use crate::tunnel::{Protocol, Tunnel};
+use crate::tunnel::Tunnel;
 
 /// The stream of a request, once its response is sent.
 pub(crate) enum Offer {
@@ -49,6 +51,6 @@ impl Offer {
             // Whether they go into frames or capsules is known once the settings of the client have arrived.
             datagrams.negotiated().await;
         }
-        Some(Tunnel::start(Side::Server, stream, datagrams, protocol))
+        Some(driver::start(Side::Server, stream, datagrams, protocol))
     }
 }

@@ -1,7 +1,6 @@
 //! The protocols of tunnels: UDP payloads or IP packets.
 
 use std::fmt;
-use std::task::{Context, Poll};
 
 use courser_http3_tokio::Code;
 use courser_masque::datagram::MAX_PAYLOAD;
@@ -9,7 +8,7 @@ use courser_masque::ip::{self, limits::LONGEST_PACKET};
 use courser_masque::request::{self, Carrier, Refused};
 use http::Response;
 
-use crate::tunnel::{Ended, Tunnel};
+use crate::ended::Ended;
 
 /// The protocol of a tunnel, with what reads its capsules beside datagrams.
 pub(crate) enum Protocol {
@@ -23,11 +22,11 @@ pub(crate) enum Protocol {
 
 /// The part of a tunnel that its task runs.
 pub(crate) trait Control: Send {
-    /// Reads a capsule.
-    fn on_capsule(&mut self, tunnel: &Tunnel, kind: u64, value: &[u8]) -> Result<(), Fault>;
+    /// Acts on a capsule, and returns the one that answers it.
+    fn on_capsule(&mut self, kind: u64, value: &[u8]) -> Result<Option<(u64, Vec<u8>)>, Fault>;
 
-    /// Polls for a reason to end the tunnel.
-    fn poll(&mut self, cx: &mut Context<'_>, tunnel: &Tunnel) -> Poll<Fault>;
+    /// Returns the size of payloads that the path has to carry at least, in bytes.
+    fn smallest_payload(&self) -> usize;
 }
 
 /// A reason to reset the stream of a tunnel, with the code.
@@ -77,22 +76,23 @@ impl Protocol {
         }
     }
 
+    /// Acts on a capsule, and returns the one that answers it.
     pub(crate) fn on_capsule(
         &mut self,
-        tunnel: &Tunnel,
         kind: u64,
         value: &[u8],
-    ) -> Result<(), Fault> {
+    ) -> Result<Option<(u64, Vec<u8>)>, Fault> {
         match self {
-            Self::Udp => Ok(()), // None is accepted.
-            Self::Ip { control, .. } => control.on_capsule(tunnel, kind, value),
+            Self::Udp => Ok(None), // None is accepted.
+            Self::Ip { control, .. } => control.on_capsule(kind, value),
         }
     }
 
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, tunnel: &Tunnel) -> Poll<Fault> {
+    /// Returns the size of payloads that the path has to carry at least, in bytes. 0 if any is enough.
+    pub(crate) fn smallest_payload(&self) -> usize {
         match self {
-            Self::Udp => Poll::Pending,
-            Self::Ip { control, .. } => control.poll(cx, tunnel),
+            Self::Udp => 0,
+            Self::Ip { control, .. } => control.smallest_payload(),
         }
     }
 }

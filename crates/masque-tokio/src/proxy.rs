@@ -21,10 +21,10 @@ use crate::clients::{Client, Denied, Permit};
 use crate::connect::connect;
 use crate::front::{Authentication, Front};
 use crate::offer::Offer;
+use crate::protocol::Protocol;
 use crate::relay::{Counters, Relay};
 use crate::resolve::Resolving;
 use crate::stats::ProxyStats;
-use crate::tunnel::Protocol;
 
 /// A proxy that sends UDP packets for its clients (CONNECT-UDP, RFC 9298), as a tower service for any router, over
 /// HTTP/3, HTTP/2 and HTTP/1.1.

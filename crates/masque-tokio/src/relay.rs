@@ -16,7 +16,8 @@ use courser_masque::{Allowance, Limits, datagram};
 use courser_quic::hooks::PeerSocket;
 use courser_quic::runtime::{self, Sleep};
 
-use crate::tunnel::{Ended, Tunnel};
+use crate::ended::Ended;
+use crate::tunnel::Tunnel;
 
 /// Counters that the tunnels of a proxy share.
 #[derive(Debug, Default)]

@@ -12,8 +12,9 @@ use courser_http3_tokio as h3;
 use courser_masque::ip::Reason;
 use courser_masque::{Carrier, Target, datagram};
 
+use crate::ended::Ended;
 use crate::stats::TunnelStats;
-use crate::tunnel::{Ended, Tunnel};
+use crate::tunnel::Tunnel;
 
 /// A UDP socket at the end of a tunnel: what it sends, the proxy sends to the target, and what the target answers, it
 /// receives. Clones share it; the tunnel ends when the last one is dropped.

@@ -13,7 +13,7 @@ use super::control::{Configuration, NoAddresses};
 use super::core::{Core, Shared};
 use super::request::IpRequest;
 use super::tunnel::IpTunnel;
-use crate::builder::{FromLink, IpClientBuilder};
+use crate::builder::{ClientBuilder, FromLink};
 use crate::link::Link;
 use crate::open_error::OpenError;
 
@@ -38,6 +38,9 @@ pub struct IpClient {
     headers: HeaderMap,
     link: Link,
 }
+
+/// The settings of an [`IpClient`], from [`IpClient::builder`].
+pub type IpClientBuilder = ClientBuilder<IpClient>;
 
 impl IpClient {
     /// Connects to a proxy over HTTP/3, whose certificate the system trusts.

@@ -17,7 +17,8 @@ use courser_quic::runtime;
 use tokio::sync::watch::Sender;
 
 use super::stats::IpTunnelStats;
-use crate::tunnel::{Ended, Tunnel};
+use crate::ended::Ended;
+use crate::tunnel::Tunnel;
 
 /// One end of an IP tunnel. Clones share it.
 #[derive(Clone)]
@@ -31,6 +32,8 @@ pub(crate) struct Shared {
     pub(super) end: Mutex<End>,
     pub(super) assigned: Sender<Vec<Prefix>>,
     pub(super) routes: Sender<Vec<AddressRange>>,
+    /// True once a request for addresses was answered.
+    pub(super) answered: Sender<bool>,
     answers: Mutex<Answers>,
     begin: Instant,
     counters: Counters,
@@ -58,10 +61,12 @@ struct Counters {
 
 impl Shared {
     pub(crate) fn new(end: End) -> Arc<Self> {
+        let is_answered = end.is_answered();
         Arc::new(Self {
             end: Mutex::new(end),
             assigned: Sender::new(Vec::new()),
             routes: Sender::new(Vec::new()),
+            answered: Sender::new(is_answered),
             answers: Mutex::default(),
             begin: runtime::now(),
             counters: Counters::default(),

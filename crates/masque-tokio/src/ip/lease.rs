@@ -18,8 +18,15 @@ pub(crate) struct Lease {
     owner: Arc<str>,
     /// The versions that the scope of the tunnel allows, IPv4 and IPv6.
     versions: [bool; 2],
-    entries: Mutex<Vec<AssignedAddress>>,
+    held: Mutex<Held>,
     core: OnceLock<Core>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    entries: Vec<AssignedAddress>,
+    /// True once the client has asked for addresses.
+    was_asked: bool,
 }
 
 impl Lease {
@@ -43,7 +50,10 @@ impl Lease {
                 network,
                 owner,
                 versions,
-                entries: Mutex::new(found),
+                held: Mutex::new(Held {
+                    entries: found,
+                    was_asked: false,
+                }),
                 core: OnceLock::new(),
             })
         })
@@ -51,52 +61,83 @@ impl Lease {
 
     /// Returns all addresses.
     pub(crate) fn entries(&self) -> Vec<AssignedAddress> {
-        self.entries.lock().clone()
+        self.held.lock().entries.clone()
     }
 
     /// Sends packets for the addresses to the tunnel, once it exists.
     pub(crate) fn attach(&self, core: &Core) {
-        let entries = self.entries.lock();
+        let held = self.held.lock();
         if self.core.set(core.clone()).is_ok() {
-            for entry in entries.iter() {
+            for entry in &held.entries {
                 self.network.attach(entry.prefix.first(), core);
             }
         }
     }
 
-    /// Answers one part of a request. An address that was assigned without a request is the answer to the first request
-    /// of its version, or is exchanged for the one that the client wants.
-    fn answer(&self, entries: &mut [AssignedAddress], wanted: &RequestedAddress) -> bool {
+    /// Answers one part of a request: one address of a version is enough for a tunnel. One that was assigned without a
+    /// request is the answer to the first request of its version, or is exchanged for the one that the client wants.
+    fn answer(&self, entries: &mut Vec<AssignedAddress>, wanted: &RequestedAddress) -> bool {
         let is_ipv4 = wanted.prefix.is_ipv4();
-        if !self.versions[usize::from(!is_ipv4)] {
-            return false;
+        let known = entries
+            .iter_mut()
+            .find(|entry| entry.prefix.is_ipv4() == is_ipv4);
+        match known {
+            Some(entry) if entry.request == 0 => {
+                entry.request = wanted.request;
+                if let Some(found) = self.allocate_wanted(wanted.prefix) {
+                    self.release(entry.prefix);
+                    entry.prefix = found;
+                }
+                true
+            }
+            Some(_) => false,
+            None => {
+                let request = wanted.request;
+                let found = self
+                    .allocate_wanted(wanted.prefix)
+                    .or_else(|| self.allocate(is_ipv4));
+                entries.extend(found.map(|prefix| AssignedAddress { request, prefix }));
+                found.is_some()
+            }
         }
-        let is_spare =
-            |entry: &&mut AssignedAddress| entry.request == 0 && entry.prefix.is_ipv4() == is_ipv4;
-        let Some(spare) = entries.iter_mut().find(is_spare) else {
-            return false; // One address of a version is enough for a tunnel.
-        };
-        spare.request = wanted.request;
-        if !wanted.prefix.first().is_unspecified()
-            && let Some(found) = self.exchange(spare.prefix, wanted.prefix)
-        {
-            spare.prefix = found;
-        }
-        true
     }
 
-    /// Exchanges an address for one that the client wants, if nobody else has it.
-    fn exchange(&self, old: Prefix, wanted: Prefix) -> Option<Prefix> {
+    fn allocate(&self, is_ipv4: bool) -> Option<Prefix> {
+        if !self.versions[usize::from(!is_ipv4)] {
+            return None;
+        }
+        let now = self.network.now();
+        let mut pool = self.network.pool.lock();
+        let found = pool.allocate(is_ipv4, &self.owner, now)?;
+        drop(pool);
+        Some(self.attached(found))
+    }
+
+    fn allocate_wanted(&self, wanted: Prefix) -> Option<Prefix> {
+        let is_any = wanted.first().is_unspecified();
+        if is_any || !self.versions[usize::from(!wanted.is_ipv4())] {
+            return None;
+        }
         let now = self.network.now();
         let mut pool = self.network.pool.lock();
         let found = pool.allocate_wanted(wanted, &self.owner, now)?;
-        pool.release(old, now);
         drop(pool);
-        self.network.detach(old.first());
+        Some(self.attached(found))
+    }
+
+    /// Sends packets for a prefix to the tunnel, if it exists.
+    fn attached(&self, prefix: Prefix) -> Prefix {
         if let Some(core) = self.core.get() {
-            self.network.attach(found.first(), core);
+            self.network.attach(prefix.first(), core);
         }
-        Some(found)
+        prefix
+    }
+
+    fn release(&self, prefix: Prefix) {
+        // Packets stop before the address rests.
+        self.network.detach(prefix.first());
+        let now = self.network.now();
+        self.network.pool.lock().release(prefix, now);
     }
 }
 
@@ -105,12 +146,23 @@ impl Addresses for Lease {
         &self,
         wanted: &[RequestedAddress],
     ) -> (Vec<AssignedAddress>, Vec<RequestedAddress>) {
-        let mut entries = self.entries.lock();
+        let mut held = self.held.lock();
+        let Held { entries, was_asked } = &mut *held;
         let mut refused = Vec::new();
         for request in wanted {
-            if !self.answer(&mut entries, request) {
+            if !self.answer(entries, request) {
                 refused.push(*request);
             }
+        }
+        if !std::mem::replace(was_asked, true) {
+            // A client that asks has said what it wants: without IPv6, a narrow path is enough for it.
+            entries.retain(|entry| {
+                let is_wanted = entry.request != 0;
+                if !is_wanted {
+                    self.release(entry.prefix);
+                }
+                is_wanted
+            });
         }
         (entries.clone(), refused)
     }
@@ -118,11 +170,8 @@ impl Addresses for Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        let now = self.network.now();
-        for entry in self.entries.lock().drain(..) {
-            // Packets stop before the address rests.
-            self.network.detach(entry.prefix.first());
-            self.network.pool.lock().release(entry.prefix, now);
+        for entry in std::mem::take(&mut *self.held.lock()).entries {
+            self.release(entry.prefix);
         }
     }
 }

@@ -5,18 +5,19 @@ use std::future::poll_fn;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
+use std::task::Poll;
 use std::time::Instant;
 
 use bytes::Bytes;
 use courser_base::{Mutex, Time};
 use courser_http3_tokio::Code;
-use courser_masque::Policy;
 use courser_masque::ip::{Header, IcmpLimit, Pool, icmp};
+use courser_masque::{Policy, Prefix};
 use courser_quic::runtime::{self, JoinHandle};
 
 use super::core::Core;
 use super::device::Device;
-use crate::tunnel::Ended;
+use crate::ended::Ended;
 
 /// What the tunnels of a proxy share.
 pub(crate) struct Network {
@@ -25,6 +26,8 @@ pub(crate) struct Network {
     /// True if clients may send packets to each other.
     pub(super) connects_clients: AtomicBool,
     pub(super) pool: Mutex<Pool>,
+    /// The prefixes of the pool.
+    prefixes: Vec<Prefix>,
     /// The tunnels, by the first address of each assigned prefix.
     table: Mutex<HashMap<IpAddr, Core>>,
     begin: Instant,
@@ -57,6 +60,7 @@ impl Network {
             device,
             policy,
             connects_clients: AtomicBool::new(false),
+            prefixes: pool.prefixes().collect(),
             pool: Mutex::new(pool),
             table: Mutex::default(),
             begin: runtime::now(),
@@ -94,7 +98,7 @@ impl Network {
 
     /// Returns true if an address is one that clients get, or of the router among them.
     pub(super) fn is_inside(&self, address: IpAddr) -> bool {
-        self.pool.lock().unit_of(address).is_some()
+        self.prefixes.iter().any(|prefix| prefix.covers(address))
     }
 
     /// The device has failed: no tunnel is of use any more.
@@ -181,7 +185,7 @@ impl Network {
 /// Reads the device until it fails or the proxy is dropped.
 async fn run(network: Weak<Network>, device: Arc<dyn Device>) {
     let mut packets = Vec::new();
-    loop {
+    for turn in 1_u64.. {
         let received = poll_fn(|cx| device.poll_receive_many(cx, &mut packets, BATCH)).await;
         let Some(network) = network.upgrade() else {
             return;
@@ -192,6 +196,18 @@ async fn run(network: Weak<Network>, device: Arc<dyn Device>) {
         network.deliver(&mut packets);
         packets.clear();
         drop(network);
+        if turn % TURNS == 0 {
+            // A device that always has packets leaves other tasks their turn.
+            let mut has_waited = false;
+            poll_fn(|cx| {
+                if std::mem::replace(&mut has_waited, true) {
+                    return Poll::Ready(());
+                }
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            })
+            .await;
+        }
     }
 }
 
@@ -203,6 +219,9 @@ fn destination(packet: &[u8]) -> Option<IpAddr> {
         _ => None,
     }
 }
+
+/// Batches before other tasks have their turn.
+const TURNS: u64 = 16;
 
 /// Packets that are read from the device at a time.
 const BATCH: usize = 256;

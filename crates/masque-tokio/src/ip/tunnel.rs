@@ -5,17 +5,19 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use bytes::Bytes;
 use courser_http3_tokio as h3;
 use courser_masque::ip::{AddressRange, Reason};
 use courser_masque::{Carrier, Prefix};
+use courser_quic::runtime;
 
 use super::core::Core;
 use super::stats::IpTunnelStats;
 use super::watch::Watch;
+use crate::ended::Ended;
 use crate::socket::SendError;
-use crate::tunnel::Ended;
 
 /// One end of an IP tunnel: a link that carries whole IP packets. Clones share it; the tunnel ends when the last one is
 /// dropped.
@@ -139,7 +141,8 @@ impl IpTunnel {
         Watch::new(core.shared.routes.subscribe(), core.clone())
     }
 
-    /// Waits until the other end has assigned an address and advertised a route, which a proxy does at once.
+    /// Waits until the other end has assigned an address and advertised a route, which a proxy does at once. A request for
+    /// addresses has a second to be answered, because the answer may exchange the first address for the one that was wanted.
     ///
     /// # Errors
     /// Returns the end of the tunnel.
@@ -154,7 +157,17 @@ impl IpTunnel {
         while routes.get().is_empty() {
             routes.changed().await?;
         }
-        Ok(())
+        let core = &self.0.core;
+        let mut answered = Watch::new(core.shared.answered.subscribe(), core.clone());
+        let answer = async {
+            while !answered.get() {
+                answered.changed().await?;
+            }
+            Ok(())
+        };
+        // Some proxies assign addresses and read no requests.
+        let waited = runtime::timeout(LONGEST_ANSWER, answer).await;
+        waited.unwrap_or(Ok(()))
     }
 
     /// Returns the longest packet that can be sent now, in bytes: the MTU of the link. Over HTTP/3 it is what a QUIC
@@ -204,3 +217,6 @@ impl IpTunnel {
         self.0.core.stats()
     }
 }
+
+/// Time for the answer to a request for addresses.
+const LONGEST_ANSWER: Duration = Duration::from_secs(1);

@@ -8,7 +8,7 @@ use std::task::Poll;
 use tokio::sync::watch::Receiver;
 
 use super::core::Core;
-use crate::tunnel::Ended;
+use crate::ended::Ended;
 
 /// A value of an [`IpTunnel`](crate::IpTunnel) that the other end may change, such as its addresses.
 #[derive(Clone)]

@@ -32,6 +32,8 @@ pub struct End {
     /// Request IDs of the other end.
     used: HashSet<u64>,
     next_request: u64,
+    /// True once an assignment has answered a request.
+    was_answered: bool,
     generation: u64,
 }
 
@@ -60,6 +62,7 @@ impl End {
             ignores_routes: false,
             used: HashSet::new(),
             next_request: 1,
+            was_answered: false,
             generation: 0,
         }
     }
@@ -109,6 +112,11 @@ impl End {
     /// Returns a number that is another one after each change of addresses or routes.
     pub const fn generation(&self) -> u64 {
         self.generation
+    }
+
+    /// Returns true if this end has requested no address, or an assignment has answered a request.
+    pub const fn is_answered(&self) -> bool {
+        self.next_request == 1 || self.was_answered
     }
 
     /// Returns true if either end has an address of IPv6.
@@ -179,6 +187,7 @@ impl End {
                 };
                 let kept = entries.iter().filter(|entry| !is_refusal(entry));
                 self.assigned = kept.map(|entry| entry.prefix).collect();
+                self.was_answered |= entries.iter().any(|entry| entry.request != 0);
                 self.generation += 1;
                 Ok(Event::Assigned)
             }

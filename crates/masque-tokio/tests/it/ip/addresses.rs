@@ -55,11 +55,7 @@ async fn clients_get_the_addresses_that_they_had() {
             .expect("connected");
         let request = IpRequest::default().addresses(wanted.iter().map(|text| prefix(text)));
         let tunnel = within(client.open(request)).await.expect("accepted");
-        let mut assigned = tunnel.assigned();
-        // The first assignment comes before the request is read.
-        while assigned.get().len() < 2 {
-            within(assigned.changed()).await.expect("open");
-        }
+        within(tunnel.configured()).await.expect("open");
         tunnel
     };
     let has = |tunnel: &IpTunnel, wanted: &str| tunnel.assigned().get().contains(&prefix(wanted));
@@ -73,13 +69,45 @@ async fn clients_get_the_addresses_that_they_had() {
         header(&receive(&alice).await).destination,
         address("10.89.0.77")
     );
+    // The second address of a version is refused.
     let bob = open("bob", &["10.89.0.77", "10.89.0.78"]).await;
-    until(|| proxy.stats().assigned == 4).await;
+    until(|| proxy.stats().assigned == 3).await;
     drop(alice);
-    until(|| proxy.stats().assigned == 2).await;
+    until(|| proxy.stats().assigned == 1).await;
     let again = open("alice", &["10.89.0.77"]).await;
     until(|| has(&again, "10.89.0.77")).await;
     assert!(!has(&bob, "10.89.0.77"));
+}
+
+/// MQ-ip-010: a client that asks for one version has no address of the other.
+#[tokio::test(flavor = "multi_thread")]
+async fn versions_that_are_not_wanted_are_given_back() {
+    let proxy = ip_proxy(&Echo::default());
+    let started = start_ip(proxy.clone()).await;
+    let client = started.ip_client(Carrier::Http3).await;
+    for (wanted, count) in [
+        (vec![Prefix::NEW_IPV4], 1),
+        (vec![Prefix::NEW_IPV6; 3], 1),
+        (vec![], 2),
+    ] {
+        let request = IpRequest::default().addresses(wanted.clone());
+        let tunnel = within(client.open(request)).await.expect("accepted");
+        until(|| tunnel.assigned().get().len() == count && proxy.stats().assigned == count as u64)
+            .await;
+        if let Some(wanted) = wanted.first() {
+            assert_eq!(tunnel.assigned().get()[0].is_ipv4(), wanted.is_ipv4());
+        }
+        let own = tunnel.assigned().get()[0].first();
+        let host = if own.is_ipv4() {
+            "192.0.2.1"
+        } else {
+            "2001:db8::1"
+        };
+        tunnel.send(ping(own, address(host), 3)).expect("open");
+        assert_eq!(header(&receive(&tunnel).await).destination, own);
+        drop(tunnel);
+        until(|| proxy.stats().assigned == 0).await;
+    }
 }
 
 /// MQ-ip-003, MQ-ip-012.
