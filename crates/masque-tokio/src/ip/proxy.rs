@@ -314,7 +314,7 @@ impl Opened {
             let pool = self.network.pool.lock();
             (pool.router(true), pool.router(false))
         };
-        let mut end = End::new(Side::Server).ignoring_routes().routers(ipv4, ipv6);
+        let mut end = End::new(Side::Server).ignoring_peer().routers(ipv4, ipv6);
         let entries = self.lease.entries();
         let ranges = self.routes.ranges().iter().filter(|range| {
             let is_same = |entry: &_| same_version(entry, range);

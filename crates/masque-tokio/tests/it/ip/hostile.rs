@@ -150,6 +150,54 @@ async fn packets_of_careless_clients_are_dropped() {
     assert_eq!(other.stats().received, 0);
 }
 
+/// MQ-ip-030, attack A362: a client that assigns addresses to the proxy and advertises routes, so as to reach the ones and to
+/// use the others as sources.
+#[tokio::test(flavor = "multi_thread")]
+async fn addresses_and_routes_of_clients_are_ignored() {
+    let only = courser_masque_tokio::AddressRange::from(prefix("192.0.2.0/25"));
+    let proxy = ip_proxy(&Echo::default());
+    let proxy = proxy.routes([only]).expect("valid");
+    let started = start_ip(proxy.clone()).await;
+    let (_client, mut stream) = bare(&started, "*", "*").await;
+    let datagrams = stream.datagrams().cloned().expect("datagrams");
+    // One address and one route of IPv4.
+    let mut bytes = Vec::new();
+    while bytes.len() < 2 + 7 + 2 + 10 {
+        let chunk = within(stream.read_chunk()).await.expect("open");
+        bytes.extend_from_slice(&chunk.expect("open"));
+    }
+    let own = IpAddr::from([bytes[4], bytes[5], bytes[6], bytes[7]]);
+    let assign = [1, 7, 0, 4, 192, 0, 2, 200, 32];
+    let routes = [3, 10, 4, 192, 0, 2, 201, 192, 0, 2, 201, 0];
+    let capsules = [&assign[..], &routes].concat();
+    stream.write_chunk(capsules.into()).await.expect("open");
+    // The answer to a request shows that they were read.
+    let request = Bytes::from_static(&[2, 7, 5, 4, 0, 0, 0, 0, 32]);
+    stream.write_chunk(request).await.expect("open");
+    assert_eq!(
+        within(stream.read_chunk())
+            .await
+            .expect("open")
+            .map(|chunk| chunk[2]),
+        Some(5)
+    );
+    for (source, destination) in [
+        (own, address("192.0.2.200")),
+        (address("192.0.2.201"), address("192.0.2.1")),
+        (own, address("192.0.2.1")),
+    ] {
+        let packet = ping(source, destination, 5);
+        datagrams.send(&[&[0], &packet[..]].concat()).expect("open");
+    }
+    let mut answers = Vec::new();
+    while answers.len() < 3 {
+        let answer = within(datagrams.receive()).await.expect("open");
+        answers.push(icmp_kind(&answer[1..]));
+    }
+    assert_eq!(answers, [[3, 0], [3, 13], [0, 0]]);
+    assert_eq!(proxy.stats().to_network, 1);
+}
+
 /// Limit K630, attack A367.
 #[tokio::test(flavor = "multi_thread")]
 async fn errors_of_a_tunnel_are_bounded() {

@@ -44,12 +44,14 @@ fn capsules_replace_those_before_them() {
         Ok(Event::Routes)
     );
     assert_eq!(end.routes(), &some);
-    let mut deaf = End::new(Side::Server).ignoring_routes();
+    let mut deaf = End::new(Side::Server).ignoring_peer();
     assert_eq!(
         deaf.on_capsule(Capsule::RouteAdvertisement(some)),
         Ok(Event::Routes)
     );
     assert_eq!(deaf.routes(), &Routes::default());
+    assert_eq!(deaf.on_capsule(assign(&["10.0.0.2"])), Ok(Event::Assigned));
+    assert_eq!(deaf.assigned(), []);
 }
 
 /// MQ-ip-010, MQ-ip-011.
