@@ -6,11 +6,11 @@ use courser_http3_tokio as h3;
 use courser_masque::{InvalidTemplate, Target, Template, request};
 use http::HeaderMap;
 
-use crate::builder::{FromLink, UdpClientBuilder};
+use crate::builder::{ClientBuilder, FromLink};
 use crate::link::Link;
 use crate::open_error::OpenError;
+use crate::protocol::Protocol;
 use crate::socket::Socket;
-use crate::tunnel::Protocol;
 
 /// A client of a UDP proxy, which opens tunnels to targets. Clones share the connection to the proxy.
 ///
@@ -35,6 +35,9 @@ pub struct UdpClient {
     headers: HeaderMap,
     link: Link,
 }
+
+/// The settings of a [`UdpClient`], from [`UdpClient::builder`].
+pub type UdpClientBuilder = ClientBuilder<UdpClient>;
 
 impl UdpClient {
     /// Connects to a proxy over HTTP/3, whose certificate the system trusts.

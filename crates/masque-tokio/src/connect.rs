@@ -64,7 +64,12 @@ pub(crate) fn connect(
 /// Returns true for an address of this machine: the system sends to it from the same address, or binds it.
 fn is_own(peer: SocketAddr) -> bool {
     let ip = peer.ip();
-    source_for(peer) == Some(ip) || (can_bind(ip) && !can_bind(FOREIGN))
+    source_for(peer) == Some(ip) || is_own_address(ip)
+}
+
+/// Returns true for an address that the system can bind: one of this machine.
+pub(crate) fn is_own_address(address: IpAddr) -> bool {
+    can_bind(address) && !can_bind(FOREIGN)
 }
 
 /// Returns the address from which the system sends to `peer`.

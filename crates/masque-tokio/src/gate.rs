@@ -109,6 +109,10 @@ impl Gate {
         self.table.open()
     }
 
+    pub(crate) fn policy(&self) -> Arc<Policy> {
+        self.policy.clone()
+    }
+
     pub(crate) const fn current_limits(&self) -> &Limits {
         &self.limits
     }
@@ -119,11 +123,20 @@ impl Gate {
     /// Returns the refusal for the client: 407 without credentials, 403 for a client that may not use the proxy, 429 and
     /// 503 without room for another tunnel.
     pub fn admit(&self, parts: &Parts) -> Result<Permit, Refusal> {
-        let client = match &self.authentication {
-            Authentication::Missing => return Err(Denied::challenge("Bearer").into_refusal()),
-            Authentication::None => peer_of(parts),
-            Authentication::By(check) => Some(check(parts).map_err(Denied::into_refusal)?),
-        };
+        self.admit_client(self.client_of(parts)?)
+    }
+
+    /// Returns the client of a request, or `None` for one without a name.
+    pub(crate) fn client_of(&self, parts: &Parts) -> Result<Option<Client>, Refusal> {
+        match &self.authentication {
+            Authentication::Missing => Err(Denied::challenge("Bearer").into_refusal()),
+            Authentication::None => Ok(peer_of(parts)),
+            Authentication::By(check) => check(parts).map(Some).map_err(Denied::into_refusal),
+        }
+    }
+
+    /// Counts a tunnel of a client until the permit is dropped.
+    pub(crate) fn admit_client(&self, client: Option<Client>) -> Result<Permit, Refusal> {
         let admitted = self.table.admit(client, &self.limits);
         admitted.map_err(|full| match full {
             Full::Proxy => self.refuse(ProxyError::ConnectionLimitReached, "the proxy has no room"),
@@ -150,7 +163,6 @@ impl Gate {
             Host::Ip(ip) => (None, vec![SocketAddr::from((*ip, port))]),
             Host::Name(name) => (Some(name.as_str()), self.resolve(name, port).await?),
         };
-        addresses.truncate(self.limits.answers);
         // A resolver of the user may return other ports, which nobody has asked for.
         addresses
             .iter_mut()
@@ -158,13 +170,17 @@ impl Gate {
         judge(&self.policy, name, &addresses).map_err(|(error, reason)| self.refuse(error, &reason))
     }
 
-    async fn resolve(&self, name: &str, port: u16) -> Result<Vec<SocketAddr>, Refusal> {
+    /// Resolves a name that the policy does not prohibit. Its addresses are not judged.
+    pub(crate) async fn resolve(&self, name: &str, port: u16) -> Result<Vec<SocketAddr>, Refusal> {
         self.policy.judge_name(name, port).map_err(|denied| {
             self.refuse(ProxyError::DestinationIpProhibited, &denied.to_string())
         })?;
         let (resolver, time) = (&self.resolver, self.limits.resolution);
         let resolved = self.lookups.resolve(resolver, name, port, time).await;
-        resolved.map_err(|error| self.refuse(error, &format!("{name} is not resolved")))
+        let mut addresses =
+            resolved.map_err(|error| self.refuse(error, &format!("{name} is not resolved")))?;
+        addresses.truncate(self.limits.answers);
+        Ok(addresses)
     }
 
     /// Returns a refusal with the name of the proxy.

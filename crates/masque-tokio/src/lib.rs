@@ -1,10 +1,12 @@
-//! UDP proxies over HTTP (MASQUE): CONNECT-UDP (RFC 9298), on proxies and clients, over HTTP/3, HTTP/2 and HTTP/1.1.
+//! Proxies for packets over HTTP (MASQUE): CONNECT-UDP (RFC 9298) and CONNECT-IP (RFC 9484), on proxies and clients, over
+//! HTTP/3, HTTP/2 and HTTP/1.1.
 //!
 //! Programs use this crate as `courser::masque`.
 //!
 //! - [`UdpProxy`] is a proxy as a tower service, for any router.
 //! - [`UdpClient`] opens tunnels, each of which is a [`Socket`].
 //! - [`Socket::into_transport`] is a transport for an endpoint of QUIC, so that QUIC runs inside of QUIC.
+//! - [`IpProxy`] forwards whole IP packets between its clients and a [`Device`]; [`IpClient`] opens an [`IpTunnel`].
 //! - [`enable`] announces what both need in the settings of a connection of HTTP/3.
 //!
 //! A QUIC connection through a proxy:
@@ -46,8 +48,9 @@ mod builder;
 mod client;
 mod clients;
 mod connect;
+mod driver;
 mod enable;
-mod front;
+mod ended;
 mod gate;
 mod ip;
 mod link;
@@ -68,19 +71,27 @@ mod tun;
 mod tunnel;
 
 pub use courser_masque::datagram::Malformed;
-pub use courser_masque::ip::{AddressRange, Destination, InvalidRange, InvalidScope, Scope};
+pub use courser_masque::ip::Template as IpTemplate;
+pub use courser_masque::ip::{
+    AddressRange, CapsuleError, Destination, Header, InvalidRange, InvalidScope, Pool, Reason,
+    Scope, icmp,
+};
 pub use courser_masque::request::{Refusal, Refused};
 pub use courser_masque::{
     Carrier, Host, InvalidNames, InvalidPrefix, InvalidTarget, InvalidTemplate, Limits, Mismatch,
     Names, Policy, Prefix, Prohibited, ProxyError, ReportedError, Target, Template, WellKnown,
 };
 
-pub use self::builder::{ClientBuilder, IpClientBuilder, UdpClientBuilder, transport_config};
-pub use self::client::UdpClient;
+pub use self::builder::{ClientBuilder, transport_config};
+pub use self::client::{UdpClient, UdpClientBuilder};
 pub use self::clients::{Client, Denied, Permit};
 pub use self::enable::enable;
+pub use self::ended::Ended;
 pub use self::gate::Gate;
-pub use self::ip::{Device, IpClient, IpProxy, IpRequest, IpTunnel, IpTunnelStats, Watch};
+pub use self::ip::{
+    Device, IpClient, IpClientBuilder, IpProxy, IpProxyStats, IpRequest, IpTunnel, IpTunnelStats,
+    Watch,
+};
 pub use self::open_error::OpenError;
 pub use self::proxy::UdpProxy;
 pub use self::record::{OnEnd, RecordedEnd, TunnelRecord};
@@ -90,4 +101,3 @@ pub use self::stats::{ProxyStats, TunnelStats};
 pub use self::transport::Transport;
 #[cfg(all(feature = "tun", target_os = "linux"))]
 pub use self::tun::{Offloads, Tun, TunError, TunStats};
-pub use self::tunnel::Ended;

@@ -9,10 +9,12 @@ use courser_masque::Carrier;
 use courser_quic::{Endpoint, runtime};
 use http::{HeaderMap, Request};
 
+use crate::driver;
 use crate::open_error::OpenError;
+use crate::protocol::Protocol;
 use crate::stream::Stream;
 use crate::tcp::TcpProxy;
-use crate::tunnel::{Protocol, Tunnel};
+use crate::tunnel::Tunnel;
 
 /// A connection to a proxy, or the means to make some.
 #[derive(Clone, Debug)]
@@ -68,12 +70,12 @@ impl Link {
                 if let Some(datagrams) = &datagrams {
                     datagrams.negotiated().await;
                 }
-                Ok(Tunnel::start(Side::Client, stream, datagrams, protocol))
+                Ok(driver::start(Side::Client, stream, datagrams, protocol))
             }
             Self::Tcp(proxy) => {
                 let stream = proxy.open(request, &protocol).await?;
                 let stream = Stream::of_hyper(stream, &protocol);
-                Ok(Tunnel::start(Side::Client, stream, None, protocol))
+                Ok(driver::start(Side::Client, stream, None, protocol))
             }
         }
     }

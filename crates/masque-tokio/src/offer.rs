@@ -1,12 +1,43 @@
 //! Requests that a proxy has accepted.
 
 use courser_base::Side;
-use courser_http3_tokio::{self as h3, Datagrams, OnUpgrade};
-use courser_masque::request::Carrier;
-use http::Request;
+use courser_http3_tokio::{self as h3, Datagrams, EarlyData, OnUpgrade};
+use courser_masque::request::{Carrier, Refusal};
+use http::{Request, StatusCode};
 
+use crate::driver;
+use crate::protocol::Protocol;
 use crate::stream::Stream;
-use crate::tunnel::{Protocol, Tunnel};
+use crate::tunnel::Tunnel;
+
+/// Checks a request against templates, with the check of its protocol.
+pub(crate) fn check_request<T, V>(
+    request: &Request<()>,
+    templates: &[T],
+    check: impl Fn(&Request<()>, Option<&str>, &T) -> Result<V, Refusal>,
+) -> Result<V, Refusal> {
+    let extensions = request.extensions();
+    if extensions.get::<EarlyData>().is_some() {
+        // An attacker may replay it (RFC 8470 §5.2).
+        return Err(Refusal::new(
+            StatusCode::TOO_EARLY,
+            "a tunnel in early data",
+        ));
+    }
+    let http3 = extensions.get::<h3::Protocol>().map(h3::Protocol::as_str);
+    let http2 = extensions
+        .get::<hyper::ext::Protocol>()
+        .map(hyper::ext::Protocol::as_str);
+    let mut found = Err(Refusal::new(StatusCode::NOT_FOUND, "no path of the proxy"));
+    for template in templates {
+        found = check(request, http3.or(http2), template);
+        match &found {
+            Err(refusal) if refusal.status == StatusCode::NOT_FOUND => {}
+            _ => break,
+        }
+    }
+    found
+}
 
 /// The stream of a request, once its response is sent.
 pub(crate) enum Offer {
@@ -49,6 +80,6 @@ impl Offer {
             // Whether they go into frames or capsules is known once the settings of the client have arrived.
             datagrams.negotiated().await;
         }
-        Some(Tunnel::start(Side::Server, stream, datagrams, protocol))
+        Some(driver::start(Side::Server, stream, datagrams, protocol))
     }
 }

@@ -1,7 +1,6 @@
 //! The protocols of tunnels: UDP payloads or IP packets.
 
 use std::fmt;
-use std::task::{Context, Poll};
 
 use courser_http3_tokio::Code;
 use courser_masque::datagram::MAX_PAYLOAD;
@@ -9,21 +8,25 @@ use courser_masque::ip::{self, limits::LONGEST_PACKET};
 use courser_masque::request::{self, Carrier, Refused};
 use http::Response;
 
-use crate::tunnel::{Ended, Tunnel};
+use crate::ended::Ended;
 
 /// The protocol of a tunnel, with what reads its capsules beside datagrams.
 pub(crate) enum Protocol {
     Udp,
-    Ip(Box<dyn Control>),
+    Ip {
+        control: Box<dyn Control>,
+        /// The first capsules of this end, with their types.
+        first: Vec<(u64, Vec<u8>)>,
+    },
 }
 
 /// The part of a tunnel that its task runs.
 pub(crate) trait Control: Send {
-    /// Reads a capsule.
-    fn on_capsule(&mut self, tunnel: &Tunnel, kind: u64, value: &[u8]) -> Result<(), Fault>;
+    /// Acts on a capsule, and returns the one that answers it.
+    fn on_capsule(&mut self, kind: u64, value: &[u8]) -> Result<Option<(u64, Vec<u8>)>, Fault>;
 
-    /// Polls for a reason to end the tunnel.
-    fn poll(&mut self, cx: &mut Context<'_>, tunnel: &Tunnel) -> Poll<Fault>;
+    /// Returns the size of payloads that the path has to carry at least, in bytes.
+    fn smallest_payload(&self) -> usize;
 }
 
 /// A reason to reset the stream of a tunnel, with the code.
@@ -34,7 +37,7 @@ impl Protocol {
     pub(crate) const fn token(&self) -> &'static str {
         match self {
             Self::Udp => request::UPGRADE_TOKEN,
-            Self::Ip(_) => ip::request::UPGRADE_TOKEN,
+            Self::Ip { .. } => ip::request::UPGRADE_TOKEN,
         }
     }
 
@@ -42,7 +45,15 @@ impl Protocol {
     pub(crate) const fn capsules(&self) -> &'static [(u64, usize)] {
         match self {
             Self::Udp => &[],
-            Self::Ip(_) => &ip::capsule::KINDS,
+            Self::Ip { .. } => &ip::capsule::KINDS,
+        }
+    }
+
+    /// Takes the capsules that are sent before those of the other end are read.
+    pub(crate) fn take_first(&mut self) -> Vec<(u64, Vec<u8>)> {
+        match self {
+            Self::Udp => Vec::new(),
+            Self::Ip { first, .. } => std::mem::take(first),
         }
     }
 
@@ -50,7 +61,7 @@ impl Protocol {
     pub(crate) const fn longest_payload(&self) -> usize {
         match self {
             Self::Udp => MAX_PAYLOAD,
-            Self::Ip(_) => LONGEST_PACKET,
+            Self::Ip { .. } => LONGEST_PACKET,
         }
     }
 
@@ -61,26 +72,27 @@ impl Protocol {
     ) -> Result<(), Refused> {
         match self {
             Self::Udp => request::check_response(carrier, response),
-            Self::Ip(_) => ip::request::check_response(carrier, response),
+            Self::Ip { .. } => ip::request::check_response(carrier, response),
         }
     }
 
+    /// Acts on a capsule, and returns the one that answers it.
     pub(crate) fn on_capsule(
         &mut self,
-        tunnel: &Tunnel,
         kind: u64,
         value: &[u8],
-    ) -> Result<(), Fault> {
+    ) -> Result<Option<(u64, Vec<u8>)>, Fault> {
         match self {
-            Self::Udp => Ok(()), // None is accepted.
-            Self::Ip(control) => control.on_capsule(tunnel, kind, value),
+            Self::Udp => Ok(None), // None is accepted.
+            Self::Ip { control, .. } => control.on_capsule(kind, value),
         }
     }
 
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, tunnel: &Tunnel) -> Poll<Fault> {
+    /// Returns the size of payloads that the path has to carry at least, in bytes. 0 if any is enough.
+    pub(crate) fn smallest_payload(&self) -> usize {
         match self {
-            Self::Udp => Poll::Pending,
-            Self::Ip(control) => control.poll(cx, tunnel),
+            Self::Udp => 0,
+            Self::Ip { control, .. } => control.smallest_payload(),
         }
     }
 }

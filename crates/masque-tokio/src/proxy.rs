@@ -7,24 +7,24 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
 
-use courser_http3_tokio::{self as h3, EarlyData, Empty};
+use courser_http3_tokio::Empty;
 use courser_masque::request::{self, Refusal};
 use courser_masque::{InvalidTemplate, Limits, Policy, ProxyError, Target, Template};
 use courser_quic::hooks::PeerSocket;
 use courser_quic::runtime;
 use http::request::Parts;
-use http::{Request, Response, StatusCode};
+use http::{Request, Response};
 use tower_service::Service;
 
 use crate::clients::{Client, Denied, Permit};
 use crate::connect::connect;
 use crate::gate::Gate;
-use crate::offer::Offer;
+use crate::offer::{Offer, check_request};
+use crate::protocol::Protocol;
 use crate::record::OnEnd;
 use crate::relay::{Counted, Counters, Relay};
 use crate::resolve::Resolving;
 use crate::stats::ProxyStats;
-use crate::tunnel::Protocol;
 
 /// A proxy that sends UDP packets for its clients (CONNECT-UDP, RFC 9298), as a tower service for any router, over
 /// HTTP/3, HTTP/2 and HTTP/1.1.
@@ -209,27 +209,7 @@ impl UdpProxy {
 
     /// Returns the target of a request that is well-formed.
     fn check(&self, request: &Request<()>) -> Result<Target, Refusal> {
-        if request.extensions().get::<EarlyData>().is_some() {
-            // An attacker may replay it (RFC 8470 §5.2).
-            return Err(Refusal::new(
-                StatusCode::TOO_EARLY,
-                "a tunnel in early data",
-            ));
-        }
-        let extensions = request.extensions();
-        let http3 = extensions.get::<h3::Protocol>().map(h3::Protocol::as_str);
-        let http2 = extensions
-            .get::<hyper::ext::Protocol>()
-            .map(hyper::ext::Protocol::as_str);
-        let mut found = Err(Refusal::new(StatusCode::NOT_FOUND, "no path of the proxy"));
-        for template in self.templates.iter() {
-            found = request::check::<()>(request, http3.or(http2), template);
-            match &found {
-                Err(refusal) if refusal.status == StatusCode::NOT_FOUND => {}
-                _ => break,
-            }
-        }
-        found
+        check_request(request, &self.templates, request::check::<()>)
     }
 }
 

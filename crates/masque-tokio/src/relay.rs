@@ -17,8 +17,9 @@ use courser_masque::{Allowance, Limits, datagram};
 use courser_quic::hooks::PeerSocket;
 use courser_quic::runtime::{self, Sleep};
 
+use crate::ended::Ended;
 use crate::record::{OnEnd, RecordedEnd, TunnelRecord};
-use crate::tunnel::{Ended, Tunnel};
+use crate::tunnel::Tunnel;
 
 /// Counters that the tunnels of a proxy share.
 #[derive(Debug, Default)]

@@ -12,7 +12,7 @@ use courser_http3_tokio::{
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::tunnel::Protocol;
+use crate::protocol::Protocol;
 
 /// Both directions of a stream of capsules.
 pub(crate) enum Stream {

@@ -22,7 +22,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use crate::open_error::OpenError;
-use crate::tunnel::Protocol;
+use crate::protocol::Protocol;
 
 /// A proxy that is reached over TCP.
 #[derive(Debug)]

@@ -2,22 +2,17 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use courser_base::{Mutex, Side};
-use courser_http3::Capsule;
-use courser_http3_tokio::{Code, DatagramError, Datagrams, Received};
-use courser_masque::Contexts;
-use courser_masque::datagram;
-use courser_masque::ip::CapsuleError;
-use courser_quic::runtime;
+use courser_http3_tokio::{Code, DatagramError, Datagrams};
+use courser_masque::{Contexts, datagram};
 
-pub(crate) use crate::protocol::{Control, Fault, Protocol};
+use crate::ended::Ended;
 use crate::stats::TunnelStats;
-use crate::stream::{Lost, Stream};
 
 /// One end of a tunnel. Clones share it; it ends when it is closed.
 #[derive(Clone, Debug)]
@@ -36,69 +31,47 @@ struct Shared {
 }
 
 #[derive(Debug)]
-struct State {
+pub(crate) struct State {
     contexts: Contexts,
     /// Payloads from capsules.
-    incoming: Queue,
+    pub(crate) incoming: Queue,
     /// Datagrams for capsules.
-    outgoing: Queue,
+    pub(crate) outgoing: Queue,
     /// Other capsules to be sent, with their types.
-    control: VecDeque<(u64, Vec<u8>)>,
+    pub(crate) control: VecDeque<(u64, Vec<u8>)>,
     end: Option<Ended>,
     /// True if this end wants to end the tunnel.
-    is_closing: bool,
+    pub(crate) is_closing: bool,
     /// The code with which the stream is reset instead of finished.
-    reset: Option<Code>,
-    receiver: Option<Waker>,
-    sender: Option<Waker>,
-    driver: Option<Waker>,
+    pub(crate) reset: Option<Code>,
+    pub(crate) receiver: Option<Waker>,
+    pub(crate) sender: Option<Waker>,
+    pub(crate) driver: Option<Waker>,
     watchers: Vec<Waker>,
 }
 
 /// Datagrams with a bound on their number and bytes.
 #[derive(Debug, Default)]
-struct Queue {
+pub(crate) struct Queue {
     datagrams: VecDeque<Bytes>,
     bytes: usize,
 }
 
-/// The reason why a tunnel has ended.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Ended {
-    /// This end has closed the tunnel.
-    #[error("this end has closed the tunnel")]
-    Closed,
-    /// The other end has closed the tunnel: a proxy does that if its socket has failed, or was idle for too long.
-    #[error("the other end has closed the tunnel")]
-    ByPeer,
-    /// The other end has sent a malformed datagram.
-    #[error("the other end has sent {0}")]
-    Malformed(datagram::Malformed),
-    /// The other end has sent a capsule that breaks a rule of IP proxies.
-    #[error("the other end has sent an invalid capsule: {0}")]
-    Capsule(CapsuleError),
-    /// The path does not carry the packets that IPv6 needs (RFC 9484 §7.2).
-    #[error(
-        "the path carries packets of {0} bytes, and IPv6 needs 1280; without addresses of IPv6 it would do"
-    )]
-    Narrow(usize),
-    /// The stream or its connection was lost.
-    #[error("the stream of the tunnel was lost: {0}")]
-    Lost(String),
-}
-
 impl Queue {
-    fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.datagrams.len() < QUEUED && self.bytes < QUEUED_BYTES
     }
 
-    fn push(&mut self, datagram: Bytes) {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.datagrams.is_empty()
+    }
+
+    pub(crate) fn push(&mut self, datagram: Bytes) {
         self.bytes += datagram.len();
         self.datagrams.push_back(datagram);
     }
 
-    fn pop(&mut self) -> Option<Bytes> {
+    pub(crate) fn pop(&mut self) -> Option<Bytes> {
         let datagram = self.datagrams.pop_front()?;
         self.bytes -= datagram.len();
         Some(datagram)
@@ -106,24 +79,25 @@ impl Queue {
 }
 
 impl Tunnel {
-    /// Starts the tunnel of a request, with a task that reads and writes its stream.
-    pub(crate) fn start(
+    /// Creates the tunnel of a request, without the task that reads and writes its stream. `control` are the first
+    /// capsules of this end, and `longest` is the longest payload.
+    pub(crate) fn new(
         side: Side,
-        stream: Stream,
         datagrams: Option<Datagrams>,
-        protocol: Protocol,
+        control: Vec<(u64, Vec<u8>)>,
+        longest: usize,
     ) -> Self {
         if let Some(datagrams) = &datagrams {
             datagrams.set_receive_limits(QUEUED, QUEUED_BYTES);
         }
-        let shared = Arc::new(Shared {
+        Self(Arc::new(Shared {
             datagrams,
-            longest: protocol.longest_payload(),
+            longest,
             state: Mutex::new(State {
                 contexts: Contexts::new(side),
                 incoming: Queue::default(),
                 outgoing: Queue::default(),
-                control: VecDeque::new(),
+                control: control.into(),
                 end: None,
                 is_closing: false,
                 reset: None,
@@ -135,14 +109,7 @@ impl Tunnel {
             received: AtomicU64::new(0),
             sent: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
-        });
-        let driver = Driver {
-            tunnel: Self(shared.clone()),
-            stream,
-            protocol,
-        };
-        runtime::spawn(driver.run());
-        Self(shared)
+        }))
     }
 
     /// Polls for payloads, and appends up to `most` of them. Returns the end of the tunnel when nothing is left.
@@ -154,7 +121,7 @@ impl Tunnel {
     ) -> Poll<Result<(), Ended>> {
         let before = payloads.len();
         loop {
-            let end = self.take_incoming(cx, payloads, most);
+            let end = self.take_incoming(cx, payloads, before.saturating_add(most));
             if payloads.len() > before {
                 self.0
                     .received
@@ -203,7 +170,7 @@ impl Tunnel {
     }
 
     /// Returns the payload of a datagram. `None` for one of another context, which is counted.
-    fn payload(&self, datagram: Bytes) -> Result<Option<Bytes>, datagram::Malformed> {
+    pub(crate) fn payload(&self, datagram: Bytes) -> Result<Option<Bytes>, datagram::Malformed> {
         match datagram::split(datagram)? {
             (0, payload) if payload.len() > self.0.longest => {
                 Err(datagram::Malformed::TooLong(payload.len()))
@@ -260,6 +227,32 @@ impl Tunnel {
             .is_some_and(Datagrams::is_negotiated)
     }
 
+    /// Waits until [`max_size`](Self::max_size) differs from a size. Over TCP it never does, nor when the connection is
+    /// over.
+    pub(crate) async fn size_changed(&self, known: usize) -> usize {
+        if let Some(datagrams) = &self.0.datagrams {
+            let mut watch = datagrams.watch_size();
+            loop {
+                let size = self.max_size();
+                if size != known {
+                    return size;
+                }
+                if watch.changed().await.is_err() {
+                    break;
+                }
+            }
+        }
+        std::future::pending().await
+    }
+
+    /// Wakes the task that receives, because there is something for it elsewhere.
+    pub(crate) fn wake_receiver(&self) {
+        let receiver = self.0.state.lock().receiver.take();
+        if let Some(receiver) = receiver {
+            receiver.wake();
+        }
+    }
+
     /// Returns the longest payload that can be sent now.
     pub(crate) fn max_size(&self) -> usize {
         let frames = self.0.datagrams.as_ref().and_then(Datagrams::max_size);
@@ -272,11 +265,11 @@ impl Tunnel {
     }
 
     /// Sends datagrams with their context, and empties the list. Those for which there is no room, or which are too
-    /// large for a QUIC DATAGRAM frame, are dropped and counted.
+    /// large for a QUIC DATAGRAM frame, are dropped and counted. Returns the number of the others.
     ///
     /// # Errors
     /// Returns the end of the tunnel.
-    pub(crate) fn send(&self, datagrams: &mut Vec<Bytes>) -> Result<(), Ended> {
+    pub(crate) fn send(&self, datagrams: &mut Vec<Bytes>) -> Result<usize, Ended> {
         if let Some(end) = self.ended() {
             datagrams.clear();
             return Err(end);
@@ -289,7 +282,7 @@ impl Tunnel {
         datagrams.clear();
         self.0.dropped.fetch_add(dropped as u64, Relaxed);
         self.0.sent.fetch_add((count - dropped) as u64, Relaxed);
-        Ok(())
+        Ok(count - dropped)
     }
 
     /// Returns the number of dropped datagrams.
@@ -329,16 +322,9 @@ impl Tunnel {
         dropped
     }
 
-    /// Sends a capsule that is no datagram, behind those that wait. Capsules of the other end are not read while many
-    /// wait, so that answers are bounded.
-    pub(crate) fn send_capsule(&self, kind: u64, value: Vec<u8>) {
-        let mut state = self.0.state.lock();
-        if state.end.is_none() {
-            state.control.push_back((kind, value));
-        }
-        if let Some(driver) = state.driver.take() {
-            driver.wake();
-        }
+    /// Returns the state, for the task of the stream.
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock()
     }
 
     /// Returns the end of the tunnel, if it has ended.
@@ -372,7 +358,7 @@ impl Tunnel {
         self.end(end, Some(code));
     }
 
-    fn end(&self, end: Ended, reset: Option<Code>) {
+    pub(crate) fn end(&self, end: Ended, reset: Option<Code>) {
         let mut state = self.0.state.lock();
         if state.end.is_none() {
             state.end = Some(end);
@@ -405,147 +391,7 @@ impl Tunnel {
     }
 }
 
-/// Reads and writes the stream of a tunnel.
-struct Driver {
-    tunnel: Tunnel,
-    stream: Stream,
-    protocol: Protocol,
-}
-
-impl Driver {
-    async fn run(mut self) {
-        poll_fn(|cx| self.poll(cx)).await;
-        // Whatever happens to the stream, nobody waits for it.
-        self.tunnel.end(Ended::Closed, None);
-    }
-
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let shared = self.tunnel.0.clone();
-        let mut state = shared.state.lock();
-        state.driver = Some(cx.waker().clone());
-        let is_closing = state.is_closing;
-        drop(state);
-        if is_closing {
-            return self.poll_close(cx);
-        }
-        if let Poll::Ready(Fault(end, code)) = self.protocol.poll(cx, &self.tunnel) {
-            self.tunnel.abort(end, code);
-            return self.poll_close(cx);
-        }
-        let read = self.poll_read(cx);
-        if let Poll::Ready(end) = read {
-            self.tunnel.end(end, None);
-            return self.poll_close(cx);
-        }
-        if let Poll::Ready(Err(Lost(reason))) = self.poll_write(cx) {
-            self.tunnel.end(Ended::Lost(reason), None);
-            return Poll::Ready(());
-        }
-        // The end may have been requested while this task ran.
-        let is_closing = shared.state.lock().is_closing;
-        match is_closing {
-            true => self.poll_close(cx),
-            false => Poll::Pending,
-        }
-    }
-
-    /// Ends the stream: by a reset with a code, or after what is written in part. What waits is lost, as UDP may lose
-    /// it, so that a peer that does not read keeps no task.
-    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut state = self.tunnel.0.state.lock();
-        state.outgoing = Queue::default();
-        let reset = state.reset;
-        drop(state);
-        if let Some(code) = reset {
-            self.stream.reset(code);
-        }
-        // A stream that cannot be finished now is reset when it is dropped.
-        let _ = self.stream.poll_finish(cx);
-        Poll::Ready(())
-    }
-
-    /// Reads capsules while there is room. `Ready` when the direction has ended.
-    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
-        for _ in 0..TURN {
-            let state = self.tunnel.0.state.lock();
-            if !state.incoming.has_room() || state.control.len() >= MAX_CONTROL {
-                return Poll::Pending; // The receiver wakes this task, or the writer goes on.
-            }
-            drop(state);
-            let fault = match ready!(self.stream.poll_next(cx)) {
-                Ok(Some(Received::Datagram(datagram))) => self.on_datagram(datagram),
-                Ok(Some(Received::Capsule(Capsule { kind, value }))) => {
-                    self.protocol.on_capsule(&self.tunnel, kind, &value)
-                }
-                Ok(None) => return Poll::Ready(Ended::ByPeer),
-                Err(Lost(reason)) => return Poll::Ready(Ended::Lost(reason)),
-            };
-            if let Err(Fault(end, code)) = fault {
-                self.tunnel.abort(end, code);
-                return Poll::Pending;
-            }
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    }
-
-    /// Keeps the payload of a datagram in a capsule for the receiver.
-    fn on_datagram(&self, datagram: Bytes) -> Result<(), Fault> {
-        let payload = self.tunnel.payload(datagram);
-        let payload = payload.map_err(|error| Fault(Ended::Malformed(error), error.code()))?;
-        if let Some(payload) = payload {
-            let mut state = self.tunnel.0.state.lock();
-            state.incoming.push(payload);
-            if let Some(receiver) = state.receiver.take() {
-                receiver.wake();
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes capsules: those of control first.
-    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Lost>> {
-        loop {
-            ready!(self.stream.poll_room(cx))?;
-            let mut state = self.tunnel.0.state.lock();
-            if state.outgoing.datagrams.is_empty() && state.control.is_empty() {
-                return Poll::Ready(Ok(()));
-            }
-            if state.control.len() >= MAX_CONTROL {
-                cx.waker().wake_by_ref(); // Reading goes on.
-            }
-            while self.stream.has_room()
-                && let Some((kind, value)) = state.control.pop_front()
-            {
-                self.stream.put(kind, &value);
-            }
-            while self.stream.has_room()
-                && let Some(datagram) = state.outgoing.pop()
-            {
-                self.stream.put(Capsule::DATAGRAM, &datagram);
-            }
-            if let Some(sender) = state.sender.take() {
-                sender.wake();
-            }
-        }
-    }
-}
-
-impl Drop for Driver {
-    /// A runtime that ends drops the task, and nothing would tell the application.
-    fn drop(&mut self) {
-        self.tunnel
-            .end(Ended::Lost("the runtime has ended".to_owned()), None);
-    }
-}
-
 /// Datagrams of a tunnel that wait in either direction (limit K626).
 const QUEUED: usize = 1024;
 /// Their bytes (limit K626).
 const QUEUED_BYTES: usize = 1024 * 1024;
-
-/// Capsules of control that wait to be sent before no more are read (limit K632).
-const MAX_CONTROL: usize = 8;
-
-/// Capsules that are read in a turn.
-const TURN: usize = 64;

@@ -28,10 +28,12 @@ pub struct End {
     pub(super) is_router: bool,
     /// The addresses of the router at this end, of IPv4 and IPv6.
     routers: [Option<IpAddr>; 2],
-    ignores_routes: bool,
+    ignores_peer: bool,
     /// Request IDs of the other end.
     used: HashSet<u64>,
     next_request: u64,
+    /// True once an assignment has answered a request.
+    was_answered: bool,
     generation: u64,
 }
 
@@ -57,9 +59,10 @@ impl End {
             advertised: Routes::default(),
             is_router: matches!(side, Side::Server),
             routers: [None; 2],
-            ignores_routes: false,
+            ignores_peer: false,
             used: HashSet::new(),
             next_request: 1,
+            was_answered: false,
             generation: 0,
         }
     }
@@ -79,10 +82,11 @@ impl End {
         self
     }
 
-    /// Ignores the ranges that the other end advertises, so that its packets come from its own addresses only.
+    /// Ignores the addresses that the other end assigns and the ranges that it advertises, as a proxy does with its clients:
+    /// a client could otherwise assign the addresses to the proxy that it wants to reach.
     #[must_use]
-    pub const fn ignoring_routes(mut self) -> Self {
-        self.ignores_routes = true;
+    pub const fn ignoring_peer(mut self) -> Self {
+        self.ignores_peer = true;
         self
     }
 
@@ -109,6 +113,11 @@ impl End {
     /// Returns a number that is another one after each change of addresses or routes.
     pub const fn generation(&self) -> u64 {
         self.generation
+    }
+
+    /// Returns true if this end has requested no address, or an assignment has answered a request.
+    pub const fn is_answered(&self) -> bool {
+        self.next_request == 1 || self.was_answered
     }
 
     /// Returns true if either end has an address of IPv6.
@@ -172,6 +181,7 @@ impl End {
     /// Returns an error if the stream has to be reset: a request ID was used before, or there were too many.
     pub fn on_capsule(&mut self, capsule: Capsule) -> Result<Event, CapsuleError> {
         match capsule {
+            Capsule::AddressAssign(_) if self.ignores_peer => Ok(Event::Assigned),
             Capsule::AddressAssign(entries) => {
                 let is_refusal = |entry: &AssignedAddress| {
                     let none = [Prefix::NEW_IPV4, Prefix::NEW_IPV6];
@@ -179,6 +189,7 @@ impl End {
                 };
                 let kept = entries.iter().filter(|entry| !is_refusal(entry));
                 self.assigned = kept.map(|entry| entry.prefix).collect();
+                self.was_answered |= entries.iter().any(|entry| entry.request != 0);
                 self.generation += 1;
                 Ok(Event::Assigned)
             }
@@ -193,10 +204,9 @@ impl End {
                 }
                 Ok(Event::Requested(wanted))
             }
+            Capsule::RouteAdvertisement(_) if self.ignores_peer => Ok(Event::Routes),
             Capsule::RouteAdvertisement(routes) => {
-                if !self.ignores_routes {
-                    self.routes = routes;
-                }
+                self.routes = routes;
                 self.generation += 1;
                 Ok(Event::Routes)
             }

@@ -7,6 +7,7 @@ use courser_base::Side;
 use super::end::End;
 use super::icmp;
 use super::packet::{Header, Malformed};
+use crate::prefix::Prefix;
 
 /// The reason why a packet is dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -177,7 +178,7 @@ impl End {
     }
 }
 
-fn covers(mut prefixes: impl Iterator<Item = crate::Prefix>, address: IpAddr) -> bool {
+fn covers(mut prefixes: impl Iterator<Item = Prefix>, address: IpAddr) -> bool {
     prefixes.any(|prefix| prefix.covers(address))
 }
 

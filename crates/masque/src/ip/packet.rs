@@ -117,7 +117,7 @@ impl Header {
 
     /// Returns true for a packet of ICMP or ICMPv6, of the version of its addresses.
     pub const fn is_icmp(&self) -> bool {
-        super::range::is_icmp(self.source, self.protocol)
+        is_icmp(self.source, self.protocol)
     }
 }
 
@@ -305,6 +305,14 @@ const fn fragment(begin: usize, has_more: bool, len: usize) -> Result<Fragment, 
         (0, true) => Ok(Fragment::First),
         _ if begin + len > 65_535 => Err(Malformed::Fragment),
         _ => Ok(Fragment::Later),
+    }
+}
+
+/// Returns true for the protocol of ICMP of the version of an address.
+pub(crate) const fn is_icmp(address: IpAddr, protocol: u8) -> bool {
+    match address {
+        IpAddr::V4(_) => protocol == ICMP,
+        IpAddr::V6(_) => protocol == ICMPV6,
     }
 }
 

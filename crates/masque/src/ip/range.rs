@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use super::packet::is_icmp;
 use crate::prefix::{Prefix, bits, of_bits, width};
 
 /// Addresses from a first to a last one, with the protocol of the packets that are sent to them.
@@ -269,14 +270,6 @@ impl Routes {
             .partition_point(|range| (range.group(), range.start) <= (group, address));
         let last = self.0[..end].last()?;
         (last.group() == group).then_some(last)
-    }
-}
-
-/// Returns true for the protocol of ICMP of the version of an address.
-pub(crate) const fn is_icmp(address: IpAddr, protocol: u8) -> bool {
-    match address {
-        IpAddr::V4(_) => protocol == super::packet::ICMP,
-        IpAddr::V6(_) => protocol == super::packet::ICMPV6,
     }
 }
 

@@ -44,18 +44,21 @@ fn capsules_replace_those_before_them() {
         Ok(Event::Routes)
     );
     assert_eq!(end.routes(), &some);
-    let mut deaf = End::new(Side::Server).ignoring_routes();
+    let mut deaf = End::new(Side::Server).ignoring_peer();
     assert_eq!(
         deaf.on_capsule(Capsule::RouteAdvertisement(some)),
         Ok(Event::Routes)
     );
     assert_eq!(deaf.routes(), &Routes::default());
+    assert_eq!(deaf.on_capsule(assign(&["10.0.0.2"])), Ok(Event::Assigned));
+    assert_eq!(deaf.assigned(), []);
 }
 
 /// MQ-ip-010, MQ-ip-011.
 #[test]
 fn each_request_is_answered_with_its_id() {
     let (mut client, mut proxy) = (End::new(Side::Client), End::new(Side::Server));
+    assert!(client.is_answered());
     let Ok(Event::Requested(wanted)) =
         proxy.on_capsule(client.request(&[Prefix::NEW_IPV4, Prefix::NEW_IPV6]))
     else {
@@ -65,6 +68,8 @@ fn each_request_is_answered_with_its_id() {
         wanted.iter().map(|entry| entry.request).collect::<Vec<_>>(),
         [1, 2]
     );
+    let unasked = vec![AssignedAddress::unasked(prefix("10.0.0.9"))];
+    assert!(client.on_capsule(proxy.assign(unasked, &[])).is_ok() && !client.is_answered());
     let given = vec![AssignedAddress {
         request: 1,
         prefix: prefix("10.0.0.2"),
@@ -76,6 +81,7 @@ fn each_request_is_answered_with_its_id() {
     };
     assert_eq!(answer, Capsule::AddressAssign(vec![given[0], refusal]));
     assert_eq!(client.on_capsule(answer), Ok(Event::Assigned));
+    assert!(client.is_answered());
     assert_eq!(client.assigned(), [prefix("10.0.0.2")]);
     let later = proxy.assign(given.clone(), &[]);
     assert_eq!(

@@ -1,5 +1,4 @@
 use super::*;
-use crate::Prefix;
 use crate::ip::capsule::AssignedAddress;
 use crate::ip::range::{AddressRange, Routes};
 
