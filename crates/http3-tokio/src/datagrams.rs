@@ -9,7 +9,9 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use courser_quic::hooks::ConnectionHooks as _;
 use courser_quic::telemetry::Http3Record;
-use courser_quic::{ConnectionError, DatagramOptions, SendDatagramError, StreamId};
+use courser_quic::{
+    ConnectionError, DatagramOptions, DatagramSizeWatch, SendDatagramError, StreamId,
+};
 
 pub(super) use self::registry::{Delivery, Registry, UNUSED_DATAGRAM};
 use super::shared::Guard;
@@ -284,6 +286,12 @@ impl Datagrams {
         }
         let header = prefix_len(*stream);
         guard.quic.max_datagram_size()?.checked_sub(header)
+    }
+
+    /// Returns a watch that reports changes of the size of QUIC's datagrams, on which [`max_size`](Self::max_size)
+    /// depends. It keeps the connection open.
+    pub fn watch_size(&self) -> DatagramSizeWatch {
+        self.0.guard.quic.watch_datagram_size()
     }
 
     /// Returns true if datagrams can be sent because both ends have enabled them. The peer's settings arrive

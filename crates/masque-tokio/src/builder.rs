@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use courser_base::Side;
 use courser_http3_tokio as h3;
@@ -68,6 +69,14 @@ impl<C> ClientBuilder<C> {
             headers: HeaderMap::new(),
             address: None,
         }
+    }
+
+    /// Keeps the connection open while no packets pass.
+    pub(crate) fn always_on(mut self) -> Self {
+        let mut transport = TransportConfig::clone(&self.transport);
+        transport.keep_alive_interval = Some(KEEP_ALIVE);
+        self.transport = Arc::new(transport);
+        self
     }
 
     /// Sets the version of HTTP to the proxy. HTTP/3 by default; the others carry packets reliably and in order, which
@@ -235,6 +244,10 @@ async fn dial(
     let connection = connecting.map_err(|error| unreachable(&error))?.await?;
     Ok((endpoint, connection))
 }
+
+/// Time without packets after which the proxy is asked whether it is there: half of the 30 seconds after which many
+/// address translators forget a flow (RFC 4787 §4.3 asks for two minutes).
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// Datagrams that wait to be sent to the proxy, and to be read from it.
 const QUEUE: usize = 1024;

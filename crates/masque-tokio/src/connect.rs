@@ -44,7 +44,12 @@ fn is_own(socket: &PeerSocket, peer: IpAddr) -> bool {
     let is_source = socket
         .local_addr()
         .is_ok_and(|local| local.ip().to_canonical() == peer);
-    is_source || (can_bind(peer) && !can_bind(FOREIGN))
+    is_source || is_own_address(peer)
+}
+
+/// Returns true for an address that the system can bind: one of this machine.
+pub(crate) fn is_own_address(address: IpAddr) -> bool {
+    can_bind(address) && !can_bind(FOREIGN)
 }
 
 fn can_bind(address: IpAddr) -> bool {

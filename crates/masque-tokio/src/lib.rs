@@ -66,7 +66,9 @@ mod tun;
 mod tunnel;
 
 pub use courser_masque::datagram::Malformed;
-pub use courser_masque::ip::{AddressRange, Destination, InvalidRange, InvalidScope, Scope};
+pub use courser_masque::ip::{
+    AddressRange, CapsuleError, Destination, InvalidRange, InvalidScope, Pool, Reason, Scope,
+};
 pub use courser_masque::request::{Refusal, Refused};
 pub use courser_masque::{
     Carrier, Host, InvalidPrefix, InvalidTarget, InvalidTemplate, Limits, Mismatch, Policy, Prefix,
@@ -77,7 +79,9 @@ pub use self::builder::{ClientBuilder, IpClientBuilder, UdpClientBuilder};
 pub use self::client::UdpClient;
 pub use self::clients::{Client, Denied};
 pub use self::enable::enable;
-pub use self::ip::{Device, IpClient, IpProxy, IpRequest, IpTunnel, IpTunnelStats, Watch};
+pub use self::ip::{
+    Device, IpClient, IpProxy, IpProxyStats, IpRequest, IpTunnel, IpTunnelStats, Watch,
+};
 pub use self::open_error::OpenError;
 pub use self::proxy::UdpProxy;
 pub use self::resolve::Resolving;

@@ -14,7 +14,11 @@ use crate::tunnel::{Ended, Tunnel};
 /// The protocol of a tunnel, with what reads its capsules beside datagrams.
 pub(crate) enum Protocol {
     Udp,
-    Ip(Box<dyn Control>),
+    Ip {
+        control: Box<dyn Control>,
+        /// The first capsules of this end, with their types.
+        first: Vec<(u64, Vec<u8>)>,
+    },
 }
 
 /// The part of a tunnel that its task runs.
@@ -34,7 +38,7 @@ impl Protocol {
     pub(crate) const fn token(&self) -> &'static str {
         match self {
             Self::Udp => request::UPGRADE_TOKEN,
-            Self::Ip(_) => ip::request::UPGRADE_TOKEN,
+            Self::Ip { .. } => ip::request::UPGRADE_TOKEN,
         }
     }
 
@@ -42,7 +46,15 @@ impl Protocol {
     pub(crate) const fn capsules(&self) -> &'static [(u64, usize)] {
         match self {
             Self::Udp => &[],
-            Self::Ip(_) => &ip::capsule::KINDS,
+            Self::Ip { .. } => &ip::capsule::KINDS,
+        }
+    }
+
+    /// Takes the capsules that are sent before those of the other end are read.
+    pub(crate) fn take_first(&mut self) -> Vec<(u64, Vec<u8>)> {
+        match self {
+            Self::Udp => Vec::new(),
+            Self::Ip { first, .. } => std::mem::take(first),
         }
     }
 
@@ -50,7 +62,7 @@ impl Protocol {
     pub(crate) const fn longest_payload(&self) -> usize {
         match self {
             Self::Udp => MAX_PAYLOAD,
-            Self::Ip(_) => LONGEST_PACKET,
+            Self::Ip { .. } => LONGEST_PACKET,
         }
     }
 
@@ -61,7 +73,7 @@ impl Protocol {
     ) -> Result<(), Refused> {
         match self {
             Self::Udp => request::check_response(carrier, response),
-            Self::Ip(_) => ip::request::check_response(carrier, response),
+            Self::Ip { .. } => ip::request::check_response(carrier, response),
         }
     }
 
@@ -73,14 +85,14 @@ impl Protocol {
     ) -> Result<(), Fault> {
         match self {
             Self::Udp => Ok(()), // None is accepted.
-            Self::Ip(control) => control.on_capsule(tunnel, kind, value),
+            Self::Ip { control, .. } => control.on_capsule(tunnel, kind, value),
         }
     }
 
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, tunnel: &Tunnel) -> Poll<Fault> {
         match self {
             Self::Udp => Poll::Pending,
-            Self::Ip(control) => control.poll(cx, tunnel),
+            Self::Ip { control, .. } => control.poll(cx, tunnel),
         }
     }
 }

@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use courser_base::Mutex;
 use courser_http3_tokio as h3;
+use courser_masque::ip::Reason;
 use courser_masque::{Carrier, Target, datagram};
 
 use crate::stats::TunnelStats;
@@ -46,18 +47,21 @@ impl fmt::Debug for Socket {
     }
 }
 
-/// The reason why a payload was not sent.
+/// The reason why a payload or packet was not sent.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {
-    /// The payload is longer than the path to the proxy carries.
-    #[error("a payload of {size} bytes exceeds the {max} bytes that the path to the proxy carries")]
+    /// The payload or packet is longer than the path to the other end carries.
+    #[error("{size} bytes exceed the {max} bytes that the path to the other end carries")]
     TooLarge {
-        /// Length of the payload in bytes.
+        /// Its length in bytes.
         size: usize,
-        /// Longest payload that can be sent at present, in bytes.
+        /// Longest one that can be sent at present, in bytes.
         max: usize,
     },
+    /// The IP packet may not pass.
+    #[error("the packet was dropped: {0}")]
+    Dropped(Reason),
     /// The tunnel has ended.
     #[error("{0}")]
     Ended(#[from] Ended),
@@ -94,7 +98,8 @@ impl Socket {
             });
         }
         let mut datagrams = vec![datagram::encode(payload)];
-        Ok(self.0.tunnel.send(&mut datagrams)?)
+        self.0.tunnel.send(&mut datagrams)?;
+        Ok(())
     }
 
     /// Sends UDP payloads of one length, which stand one directly after the other in `contents`; the last may be
@@ -105,7 +110,8 @@ impl Socket {
     pub fn send_batch(&self, contents: &[u8], segment_size: usize) -> Result<(), Ended> {
         let mut datagrams = Vec::new();
         datagram::encode_batch(contents, segment_size, &mut datagrams);
-        self.0.tunnel.send(&mut datagrams)
+        self.0.tunnel.send(&mut datagrams)?;
+        Ok(())
     }
 
     /// Waits for the next UDP payload.

@@ -111,7 +111,7 @@ impl Tunnel {
         side: Side,
         stream: Stream,
         datagrams: Option<Datagrams>,
-        protocol: Protocol,
+        mut protocol: Protocol,
     ) -> Self {
         if let Some(datagrams) = &datagrams {
             datagrams.set_receive_limits(QUEUED, QUEUED_BYTES);
@@ -123,7 +123,7 @@ impl Tunnel {
                 contexts: Contexts::new(side),
                 incoming: Queue::default(),
                 outgoing: Queue::default(),
-                control: VecDeque::new(),
+                control: protocol.take_first().into(),
                 end: None,
                 is_closing: false,
                 reset: None,
@@ -154,7 +154,7 @@ impl Tunnel {
     ) -> Poll<Result<(), Ended>> {
         let before = payloads.len();
         loop {
-            let end = self.take_incoming(cx, payloads, most);
+            let end = self.take_incoming(cx, payloads, before.saturating_add(most));
             if payloads.len() > before {
                 self.0
                     .received
@@ -260,6 +260,32 @@ impl Tunnel {
             .is_some_and(Datagrams::is_negotiated)
     }
 
+    /// Waits until [`max_size`](Self::max_size) differs from a size. Over TCP it never does, nor when the connection is
+    /// over.
+    pub(crate) async fn size_changed(&self, known: usize) -> usize {
+        if let Some(datagrams) = &self.0.datagrams {
+            let mut watch = datagrams.watch_size();
+            loop {
+                let size = self.max_size();
+                if size != known {
+                    return size;
+                }
+                if watch.changed().await.is_err() {
+                    break;
+                }
+            }
+        }
+        std::future::pending().await
+    }
+
+    /// Wakes the task that receives, because there is something for it elsewhere.
+    pub(crate) fn wake_receiver(&self) {
+        let receiver = self.0.state.lock().receiver.take();
+        if let Some(receiver) = receiver {
+            receiver.wake();
+        }
+    }
+
     /// Returns the longest payload that can be sent now.
     pub(crate) fn max_size(&self) -> usize {
         let frames = self.0.datagrams.as_ref().and_then(Datagrams::max_size);
@@ -272,11 +298,11 @@ impl Tunnel {
     }
 
     /// Sends datagrams with their context, and empties the list. Those for which there is no room, or which are too
-    /// large for a QUIC DATAGRAM frame, are dropped and counted.
+    /// large for a QUIC DATAGRAM frame, are dropped and counted. Returns the number of the others.
     ///
     /// # Errors
     /// Returns the end of the tunnel.
-    pub(crate) fn send(&self, datagrams: &mut Vec<Bytes>) -> Result<(), Ended> {
+    pub(crate) fn send(&self, datagrams: &mut Vec<Bytes>) -> Result<usize, Ended> {
         if let Some(end) = self.ended() {
             datagrams.clear();
             return Err(end);
@@ -289,7 +315,7 @@ impl Tunnel {
         datagrams.clear();
         self.0.dropped.fetch_add(dropped as u64, Relaxed);
         self.0.sent.fetch_add((count - dropped) as u64, Relaxed);
-        Ok(())
+        Ok(count - dropped)
     }
 
     /// Returns the number of dropped datagrams.
@@ -428,13 +454,14 @@ impl Driver {
         if is_closing {
             return self.poll_close(cx);
         }
-        if let Poll::Ready(Fault(end, code)) = self.protocol.poll(cx, &self.tunnel) {
-            self.tunnel.abort(end, code);
-            return self.poll_close(cx);
-        }
         let read = self.poll_read(cx);
         if let Poll::Ready(end) = read {
             self.tunnel.end(end, None);
+            return self.poll_close(cx);
+        }
+        // Behind the reader, because capsules decide what there is to wait for.
+        if let Poll::Ready(Fault(end, code)) = self.protocol.poll(cx, &self.tunnel) {
+            self.tunnel.abort(end, code);
             return self.poll_close(cx);
         }
         if let Poll::Ready(Err(Lost(reason))) = self.poll_write(cx) {

@@ -178,6 +178,25 @@ impl Policy {
         Err(first.unwrap_or(Prohibited::NoAddress))
     }
 
+    /// Checks that the policy allows an address on some port.
+    ///
+    /// # Errors
+    /// Returns the reason why it is allowed on none.
+    pub fn judge_address(&self, address: IpAddr) -> Result<(), Prohibited> {
+        // Verdicts change at the ends of rules only.
+        let ends = |rule: &Rule| {
+            let (first, last) = (*rule.ports.start(), *rule.ports.end());
+            [first, last, first.saturating_sub(1), last.saturating_add(1)]
+        };
+        let ports = self.rules.iter().flat_map(ends);
+        let first = self.judge((address, 0).into());
+        let mut others = ports.map(|port| self.judge((address, port).into()));
+        match first.is_ok() || others.any(|verdict| verdict.is_ok()) {
+            true => Ok(()),
+            false => first.map(drop),
+        }
+    }
+
     /// Returns true if a rule names the address, which may then be one of this machine.
     pub fn is_named(&self, target: SocketAddr) -> bool {
         self.judge(target).and_then(|target| self.verdict(target)) == Ok(Verdict::Allowed)

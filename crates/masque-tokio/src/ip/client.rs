@@ -1,10 +1,16 @@
 //! Clients of IP proxies.
 
+use std::sync::Arc;
+
+use courser_base::Side;
 use courser_http3_tokio as h3;
 use courser_masque::InvalidTemplate;
-use courser_masque::ip::{Scope, Template};
+use courser_masque::ip::limits::{REQUESTS, SMALLEST_MTU};
+use courser_masque::ip::{self, End, Routes, Scope, Template};
 use http::HeaderMap;
 
+use super::control::{Configuration, NoAddresses};
+use super::core::{Core, Shared};
 use super::request::IpRequest;
 use super::tunnel::IpTunnel;
 use crate::builder::{FromLink, IpClientBuilder};
@@ -31,14 +37,14 @@ impl IpClient {
         Self::builder(template)?.connect().await
     }
 
-    /// Begins a client with settings of its own. `template` is a URI template such as
+    /// Begins a client with settings of its own, whose connection over HTTP/3 stays open without packets. `template` is a URI template such as
     /// `https://proxy.example/.well-known/masque/ip/{target}/{ipproto}/`, whose variables are optional.
     ///
     /// # Errors
     /// Returns an error if the template is invalid.
     pub fn builder(template: &str) -> Result<IpClientBuilder, InvalidTemplate> {
         let uri = Template::new(template)?.expand(&Scope::default());
-        Ok(IpClientBuilder::new(template, uri))
+        Ok(IpClientBuilder::new(template, uri).always_on())
     }
 
     /// Uses a connection of HTTP/3 that exists, whose settings have [`enable`](crate::enable)d datagrams.
@@ -50,16 +56,54 @@ impl IpClient {
         }
     }
 
-    /// Opens a tunnel.
+    /// Opens a tunnel. The proxy assigns addresses and advertises routes right after;
+    /// [`IpTunnel::configured`] waits for them.
+    ///
+    /// Over HTTP/3, waits for up to a second until the path carries packets of 1280 bytes, which IPv6 needs.
     ///
     /// # Errors
-    /// Returns an error if the proxy refuses the tunnel, or the connection is lost.
+    /// Returns an error if the template has no variable for a part of the request, the proxy refuses the tunnel, or the
+    /// connection is lost.
     ///
     /// # Cancel safety
     /// Dropping the future before it is ready cancels the request.
     pub async fn open(&self, request: IpRequest) -> Result<IpTunnel, OpenError> {
-        let _ = (request, &self.headers, &self.template);
-        Err(OpenError::Unsupported)
+        let routes = self.check(&request)?;
+        let carrier = self.link.carrier();
+        let message = ip::request::connect_ip(&self.template, &request.scope, carrier)?;
+        let mut end = End::new(Side::Client).forwarding(request.is_router);
+        let mut capsules = Vec::new();
+        if !request.addresses.is_empty() {
+            capsules.push(end.request(&request.addresses));
+        }
+        if !request.routes.is_empty() {
+            capsules.push(end.advertise(routes));
+        }
+        let shared = Shared::new(end);
+        let protocol = Configuration::protocol(shared.clone(), Arc::new(NoAddresses), &capsules);
+        let tunnel = self.link.open(message, &self.headers, protocol).await?;
+        self.link.wait_for_size(&tunnel, SMALLEST_MTU).await;
+        let core = Core { tunnel, shared };
+        Ok(IpTunnel::new(core, carrier, self.link.http3().cloned()))
+    }
+
+    /// Checks that a request can be made, and returns its routes.
+    fn check(&self, request: &IpRequest) -> Result<Routes, OpenError> {
+        if !self.template.can_express(&request.scope) {
+            return Err(OpenError::Config(format!(
+                "the template {} has no variable for the target {} and protocol {}",
+                self.template.as_str(),
+                request.scope.target(),
+                request.scope.ipproto(),
+            )));
+        }
+        if request.addresses.len() > REQUESTS {
+            let count = request.addresses.len();
+            let text = format!("{count} addresses are requested, allowed are {REQUESTS}");
+            return Err(OpenError::Config(text));
+        }
+        let routes = Routes::new(request.routes.iter().copied());
+        routes.map_err(|error| OpenError::Config(format!("the routes are invalid: {error}")))
     }
 
     /// Returns the connection to the proxy, over HTTP/3.

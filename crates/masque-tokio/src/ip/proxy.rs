@@ -1,40 +1,348 @@
 //! An IP proxy as a service.
 
+use std::convert::Infallible;
 use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Context, Poll};
+use std::time::Duration;
 
-use courser_masque::{Policy, Prefix};
+use courser_base::Side;
+use courser_http3_tokio::Empty;
+use courser_masque::ip::{
+    AddressRange, Destination, End, InvalidRange, Pool, Routes, Scope, Template, request,
+};
+use courser_masque::request::Refusal;
+use courser_masque::{InvalidTemplate, Limits, Policy, ProxyError};
+use courser_quic::runtime;
+use http::request::Parts;
+use http::{Request, Response};
+use tower_service::Service;
 
+use super::control::Configuration;
+use super::core::{Core, Shared};
 use super::device::Device;
+use super::lease::Lease;
+use super::network::Network;
+use super::relay::Relay;
+use super::stats::IpProxyStats;
+use crate::clients::{Client, Denied, Permit};
+use crate::front::{Authentication, Front};
+use crate::offer::Offer;
+use crate::resolve::Resolving;
 
-/// A proxy that forwards the IP packets of its clients (CONNECT-IP, RFC 9484), as a tower service for any router.
+/// A proxy that forwards the IP packets of its clients (CONNECT-IP, RFC 9484), as a tower service for any router, over
+/// HTTP/3, HTTP/2 and HTTP/1.1: the server of a VPN.
+///
+/// Each tunnel has addresses of a pool. Packets with other sources are dropped. Destinations are judged by the
+/// [`Policy`], as those of a [`UdpProxy`](crate::UdpProxy) are, and clients do not reach each other unless the program
+/// [says so](Self::connect_clients). What may pass goes to a [`Device`], such as a TUN device.
+///
+/// A proxy serves [authenticated](Self::authenticate) clients, or [all](Self::open_to_all) if the program says so;
+/// without either, every request is answered with 407. Clones share their tunnels. What the versions of HTTP need is the
+/// same as for a [`UdpProxy`](crate::UdpProxy).
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/ip_pair.rs"));
+/// use axum::Router;
+/// use courser::masque::{Client, Denied, IpProxy, Policy};
+///
+/// # fn main() -> Result {
+/// # let device = Echo::default();
+/// let proxy = IpProxy::new(["10.89.0.0/16".parse()?, "fd00:89::/64".parse()?], Policy::public_only(), device)
+///     .authenticate(|request| match request.headers.get("proxy-authorization") {
+///         Some(value) if value == "Bearer 6b1f" => Ok(Client::new("alice")),
+///         _ => Err(Denied::challenge("Bearer")),
+///     });
+/// let app: Router = Router::new().route_service("/.well-known/masque/ip/{target}/{ipproto}/", proxy);
+/// # drop(app);
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct IpProxy {
-    device: Arc<dyn Device>,
+    limits: Limits,
+    templates: Arc<[Template]>,
+    routes: Routes,
+    front: Front,
+    network: Arc<Network>,
 }
 
 impl fmt::Debug for IpProxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("IpProxy").finish_non_exhaustive()
+        f.debug_struct("IpProxy")
+            .field("policy", &self.network.policy)
+            .field("limits", &self.limits)
+            .field("routes", &self.routes.ranges())
+            .finish_non_exhaustive()
     }
 }
 
 impl IpProxy {
-    /// Creates a proxy at the well-known path (RFC 9484 §3), whose clients get addresses of the prefixes in `pool`, and
-    /// whose packets go through `device`.
-    pub fn new(
-        pool: impl IntoIterator<Item = Prefix>,
-        policy: Policy,
-        device: impl Device + 'static,
-    ) -> Self {
-        let _ = (pool.into_iter().count(), policy);
+    /// Creates a proxy at the well-known path (RFC 9484 §3). Its clients get addresses of `pool`, which may be a list of
+    /// prefixes, and their packets go through `device`.
+    ///
+    /// By default a client has 16 tunnels at most, and a tunnel ends after an hour without a packet.
+    pub fn new(pool: impl Into<Pool>, policy: Policy, device: impl Device + 'static) -> Self {
+        let pool = pool.into();
         Self {
-            device: Arc::new(device),
+            limits: Limits {
+                tunnels_per_client: TUNNELS_PER_CLIENT,
+                idle: IDLE,
+                ..Limits::default()
+            },
+            templates: Template::path(Template::WELL_KNOWN).into_iter().collect(),
+            routes: Routes::all(pool.has(true), pool.has(false)),
+            front: Front::default(),
+            network: Network::new(pool, policy, Arc::new(device)),
         }
     }
 
-    /// Returns the longest packet of the network.
-    pub fn mtu(&self) -> usize {
-        self.device.mtu()
+    /// Sets the check of clients, like [`UdpProxy::authenticate`](crate::UdpProxy::authenticate).
+    #[must_use]
+    pub fn authenticate(
+        mut self,
+        check: impl Fn(&Parts) -> Result<Client, Denied> + Send + Sync + 'static,
+    ) -> Self {
+        self.front.authentication = Authentication::By(Arc::new(check));
+        self
+    }
+
+    /// Serves everybody who can send a request, like [`UdpProxy::open_to_all`](crate::UdpProxy::open_to_all).
+    #[must_use]
+    pub fn open_to_all(mut self) -> Self {
+        self.front.authentication = Authentication::None;
+        self
+    }
+
+    /// Sets what clients may use. The limits of targets that never answer are those of UDP proxies only.
+    #[must_use]
+    pub const fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets the destinations that are advertised to clients, instead of all addresses of the versions of the pool. Each
+    /// client is sent those that its request asks for.
+    ///
+    /// # Errors
+    /// Returns an error if ranges overlap, or there are more than 256.
+    pub fn routes(
+        mut self,
+        routes: impl IntoIterator<Item = AddressRange>,
+    ) -> Result<Self, InvalidRange> {
+        self.routes = Routes::new(routes)?;
+        Ok(self)
+    }
+
+    /// Lets clients send packets to each other, and to the router among them: to all addresses of the pool.
+    #[must_use]
+    pub fn connect_clients(self) -> Self {
+        self.network.connects_clients.store(true, Relaxed);
+        self
+    }
+
+    /// Serves a path with the variables `target` and `ipproto`, both of which are optional, instead of the well-known one.
+    /// A router that removes a prefix of the path removes it here too.
+    ///
+    /// # Errors
+    /// Returns an error if the template of the path is invalid.
+    pub fn path(mut self, template: &str) -> Result<Self, InvalidTemplate> {
+        self.templates = Arc::new([Template::path(template)?]);
+        Ok(self)
+    }
+
+    /// Sets the name of the proxy in the field Proxy-Status (RFC 9209). Default `courser`.
+    #[must_use]
+    pub fn name(mut self, name: &str) -> Self {
+        self.front.name = name.into();
+        self
+    }
+
+    /// Sets the resolver of names instead of the system's, like [`UdpProxy::resolver`](crate::UdpProxy::resolver).
+    #[must_use]
+    pub fn resolver(
+        mut self,
+        resolve: impl Fn(String, u16) -> Resolving + Send + Sync + 'static,
+    ) -> Self {
+        self.front.resolver = Arc::new(resolve);
+        self
+    }
+
+    /// Returns the counters of all clones.
+    pub fn stats(&self) -> IpProxyStats {
+        let counters = &self.network.counters;
+        IpProxyStats {
+            open: self.front.open_tunnels(),
+            opened: counters.opened.load(Relaxed),
+            refused: self.front.refused(),
+            assigned: self.network.pool.lock().assigned() as u64,
+            to_network: counters.to_network.load(Relaxed),
+            from_network: counters.from_network.load(Relaxed),
+            dropped: counters.dropped.load(Relaxed),
+            unroutable: counters.unroutable.load(Relaxed),
+        }
+    }
+
+    /// Answers a request. If it opens a tunnel, the tunnel runs in a task of its own once the response is sent.
+    ///
+    /// A refusal has its reason in the extensions of the response, as [`Refusal`], for logs. The response has status
+    /// 400 for a malformed request, 403 for a target or a client that is not allowed, 404 for another path, 405, 426 and
+    /// 501 for a request of something else, 407 without credentials, 425 for early data, 429 and 503 without room
+    /// for another tunnel or without an address, and 502 and 504 for a name that is not resolved or a target without a
+    /// route.
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready opens no tunnel.
+    pub async fn answer<B, R: Default>(&self, request: Request<B>) -> Response<R> {
+        // The body of a request over HTTP/3 is its stream, which the upgrade takes.
+        let (parts, _body) = request.into_parts();
+        let answer = self.open(Request::from_parts(parts, ())).await;
+        self.front.respond(answer)
+    }
+
+    async fn open(&self, mut request: Request<()>) -> Result<Response<()>, Refusal> {
+        let scope = self
+            .front
+            .check(&request, &self.templates, request::check::<()>)?;
+        let client = self.front.client_of(&mut request)?;
+        let owner: Arc<str> = client.as_ref().map_or("", Client::name).into();
+        let permit = self.front.admit(client, &self.limits)?;
+        if !self.network.start() {
+            let text = "the network of the proxy has failed";
+            return Err(self.front.refuse(ProxyError::ProxyInternalError, text));
+        }
+        let early = (self.limits.early_datagrams, self.limits.early_bytes);
+        let offer = self.front.offer(&mut request, early)?;
+        let routes = self.routes_of(&scope).await?;
+        let has = |is_ipv4| {
+            let mut ranges = routes.ranges().iter();
+            ranges.any(|range| range.is_ipv4() == is_ipv4)
+        };
+        let versions = [has(true), has(false)];
+        let lease = Lease::take(self.network.clone(), owner, versions).ok_or_else(|| {
+            let text = "the pool has no address left";
+            self.front.refuse(ProxyError::ConnectionLimitReached, text)
+        })?;
+        let response = request::accept(offer.carrier());
+        let task = Opened {
+            offer,
+            lease,
+            routes,
+            network: self.network.clone(),
+            idle: self.limits.idle,
+            _permit: permit,
+        };
+        runtime::spawn(task.run());
+        Ok(response)
+    }
+
+    /// Returns the routes for a scope, whose name is resolved.
+    async fn routes_of(&self, scope: &Scope) -> Result<Routes, Refusal> {
+        let addresses = match &scope.destination {
+            Destination::Name(name) => self.front.resolve(name, 0, &self.limits).await?,
+            _ => Vec::new(),
+        };
+        let mut addresses: Vec<_> = addresses.iter().map(SocketAddr::ip).collect();
+        if let Destination::Prefix(prefix) = &scope.destination
+            && prefix.is_single()
+        {
+            self.check_address(prefix.first())?;
+        }
+        let count = addresses.len();
+        addresses.retain(|address| self.check_address(*address).is_ok());
+        addresses.sort_unstable();
+        addresses.dedup();
+        if count > 0 && addresses.is_empty() {
+            let text = "the policy prohibits all addresses of the name";
+            return Err(self.front.refuse(ProxyError::DestinationIpProhibited, text));
+        }
+        let routes = self.routes.within(&scope.ranges(&addresses));
+        match routes {
+            Ok(routes) if !routes.ranges().is_empty() => Ok(routes),
+            _ => {
+                let text = "no route of the proxy leads to the target";
+                Err(self.front.refuse(ProxyError::DestinationIpUnroutable, text))
+            }
+        }
+    }
+
+    fn check_address(&self, address: IpAddr) -> Result<(), Refusal> {
+        let is_inside = self.network.is_inside(address);
+        if is_inside && self.network.connects_clients.load(Relaxed) {
+            return Ok(());
+        }
+        let judged = self.network.policy.judge_address(address);
+        let prohibited = |text: &str| self.front.refuse(ProxyError::DestinationIpProhibited, text);
+        match judged {
+            Ok(()) if !is_inside => Ok(()),
+            Ok(()) => Err(prohibited("clients do not reach each other")),
+            Err(error) => Err(prohibited(&error.to_string())),
+        }
     }
 }
+
+impl<B: Send + 'static> Service<Request<B>> for IpProxy {
+    type Response = Response<Empty>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Empty>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let proxy = self.clone();
+        Box::pin(async move { Ok(proxy.answer(request).await) })
+    }
+}
+
+/// A tunnel whose response is on its way.
+struct Opened {
+    offer: Offer,
+    lease: Arc<Lease>,
+    routes: Routes,
+    network: Arc<Network>,
+    idle: Duration,
+    _permit: Permit,
+}
+
+impl Opened {
+    async fn run(self) {
+        let (ipv4, ipv6) = {
+            let pool = self.network.pool.lock();
+            (pool.router(true), pool.router(false))
+        };
+        let mut end = End::new(Side::Server).ignoring_routes().routers(ipv4, ipv6);
+        let entries = self.lease.entries();
+        let ranges = self.routes.ranges().iter().filter(|range| {
+            let is_same = |entry: &_| same_version(entry, range);
+            entries.iter().any(is_same)
+        });
+        // A part of ordered ranges is ordered.
+        let routes = Routes::of_ordered(ranges.copied().collect()).unwrap_or_default();
+        let capsules = [end.assign(entries, &[]), end.advertise(routes)];
+        let shared = Shared::new(end);
+        let protocol = Configuration::protocol(shared.clone(), self.lease.clone(), &capsules);
+        let Some(tunnel) = self.offer.start(protocol).await else {
+            return;
+        };
+        let core = Core { tunnel, shared };
+        self.lease.attach(&core);
+        self.network.counters.opened.fetch_add(1, Relaxed);
+        Relay::new(core, self.network, self.lease, self.idle)
+            .run()
+            .await;
+    }
+}
+
+fn same_version(entry: &courser_masque::ip::AssignedAddress, range: &AddressRange) -> bool {
+    entry.prefix.is_ipv4() == range.is_ipv4()
+}
+
+/// Tunnels of a client (limit K634).
+const TUNNELS_PER_CLIENT: usize = 16;
+
+/// Time without a packet (limit K634): a VPN is often idle, and connections without an end time out earlier.
+const IDLE: Duration = Duration::from_secs(3600);

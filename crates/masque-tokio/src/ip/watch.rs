@@ -7,18 +7,20 @@ use std::task::Poll;
 
 use tokio::sync::watch::Receiver;
 
-use crate::tunnel::{Ended, Tunnel};
+use super::core::Core;
+use crate::tunnel::Ended;
 
 /// A value of an [`IpTunnel`](crate::IpTunnel) that the other end may change, such as its addresses.
 #[derive(Clone)]
 pub struct Watch<T> {
     receiver: Receiver<T>,
-    tunnel: Tunnel,
+    /// Has the sender, so that it outlives the receiver.
+    core: Core,
 }
 
 impl<T: Clone> Watch<T> {
-    pub(crate) const fn new(receiver: Receiver<T>, tunnel: Tunnel) -> Self {
-        Self { receiver, tunnel }
+    pub(crate) const fn new(receiver: Receiver<T>, core: Core) -> Self {
+        Self { receiver, core }
     }
 
     /// Returns the present value, which [`changed`](Self::changed) has seen then.
@@ -37,10 +39,10 @@ impl<T: Clone> Watch<T> {
     pub async fn changed(&mut self) -> Result<T, Ended> {
         {
             let mut changed = pin!(self.receiver.changed());
-            let mut closed = pin!(self.tunnel.closed());
+            let mut closed = pin!(self.core.tunnel.closed());
             poll_fn(|cx| match changed.as_mut().poll(cx) {
-                Poll::Ready(Ok(())) => Poll::Ready(Ok(())),
-                _ => closed.as_mut().poll(cx).map(Err),
+                Poll::Ready(_) => Poll::Ready(Ok(())),
+                Poll::Pending => closed.as_mut().poll(cx).map(Err),
             })
             .await?;
         }

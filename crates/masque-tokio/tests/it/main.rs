@@ -1,6 +1,7 @@
 //! Proxies and clients on loopback, over all versions of HTTP.
 
 mod hostile;
+mod ip;
 mod limits;
 mod nested;
 mod refusals;
@@ -49,6 +50,22 @@ impl Started {
 }
 
 async fn start(proxy: UdpProxy) -> Started {
+    start_at("/.well-known/masque/udp/{host}/{port}/", proxy).await
+}
+
+/// Starts a proxy at a path of axum.
+async fn start_at<S>(path: &str, proxy: S) -> Started
+where
+    S: tower::Service<
+            axum::extract::Request,
+            Response = http::Response<h3::Empty>,
+            Error = std::convert::Infallible,
+            Future: Send,
+        > + Clone
+        + Send
+        + Sync
+        + 'static,
+{
     let identity = Identity::dev().expect("an identity");
     let mut settings = h3::Config::new(Side::Server);
     courser_masque_tokio::enable(&mut settings, Side::Server);
@@ -58,7 +75,7 @@ async fn start(proxy: UdpProxy) -> Started {
         .bind()
         .expect("a free port");
     let address = server.local_addr();
-    let app: Router = Router::new().route_service("/.well-known/masque/udp/{host}/{port}/", proxy);
+    let app: Router = Router::new().route_service(path, proxy);
     tokio::spawn(server.service(app).into_future());
     Started { address, identity }
 }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use courser_http3::Code;
 use courser_wire::Reader;
 
-use super::limits::{ADDRESSES, RANGES};
+use super::limits::{ADDRESSES, RANGES, REQUESTS};
 use super::range::{AddressRange, InvalidRange, Routes};
 use crate::prefix::Prefix;
 
@@ -19,7 +19,7 @@ pub const ROUTE_ADVERTISEMENT: u64 = 0x03;
 /// The types of capsules, with the longest values that can be valid within the limits of an end, in bytes.
 pub const KINDS: [(u64, usize); 3] = [
     (ADDRESS_ASSIGN, ADDRESSES * LONGEST_ADDRESS),
-    (ADDRESS_REQUEST, ADDRESSES * LONGEST_ADDRESS),
+    (ADDRESS_REQUEST, REQUESTS * LONGEST_ADDRESS),
     (ROUTE_ADVERTISEMENT, RANGES * LONGEST_RANGE),
 ];
 
@@ -119,14 +119,14 @@ impl Capsule {
         let mut reader = Reader::new(value);
         match kind {
             ADDRESS_ASSIGN => {
-                let entries = addresses(&mut reader)?;
+                let entries = addresses(&mut reader, ADDRESSES)?;
                 let entry = |(request, prefix)| AssignedAddress { request, prefix };
                 Ok(Self::AddressAssign(
                     entries.into_iter().map(entry).collect(),
                 ))
             }
             ADDRESS_REQUEST => {
-                let entries = addresses(&mut reader)?;
+                let entries = addresses(&mut reader, REQUESTS)?;
                 if entries.is_empty() {
                     return Err(CapsuleError::NoRequest);
                 }
@@ -172,10 +172,10 @@ impl Capsule {
     }
 }
 
-fn addresses(reader: &mut Reader<'_>) -> Result<Vec<(u64, Prefix)>, CapsuleError> {
+fn addresses(reader: &mut Reader<'_>, most: usize) -> Result<Vec<(u64, Prefix)>, CapsuleError> {
     let mut entries = Vec::new();
     while !reader.is_empty() {
-        if entries.len() >= ADDRESSES {
+        if entries.len() >= most {
             return Err(CapsuleError::TooMany(entries.len() + 1));
         }
         let request = reader.varint().map_err(|_| CapsuleError::Truncated)?;

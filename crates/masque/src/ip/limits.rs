@@ -5,8 +5,11 @@ use std::time::Duration;
 /// Ranges of a ROUTE_ADVERTISEMENT (limit K627).
 pub const RANGES: usize = 256;
 
-/// Addresses of an ADDRESS_ASSIGN or ADDRESS_REQUEST (limit K627).
-pub const ADDRESSES: usize = 16;
+/// Addresses of an ADDRESS_REQUEST (limit K627).
+pub const REQUESTS: usize = 16;
+
+/// Addresses of an ADDRESS_ASSIGN (limit K627), with the answers to requests.
+pub const ADDRESSES: usize = 32;
 
 /// Request IDs of a tunnel, which an end has to remember (limit K628).
 pub const REQUEST_IDS: usize = 256;

@@ -35,6 +35,12 @@ pub struct Pool {
     queues: [BTreeSet<(Time, IpAddr)>; 2],
 }
 
+impl<P: IntoIterator<Item = Prefix>> From<P> for Pool {
+    fn from(prefixes: P) -> Self {
+        Self::new(prefixes)
+    }
+}
+
 /// A prefix of the pool.
 #[derive(Debug)]
 struct Block {
@@ -94,6 +100,15 @@ impl Pool {
             .find(|block| block.prefix.is_ipv4() == is_ipv4 && block.prefix.bits() < block.unit)?;
         let first = block.prefix.first();
         Some(of_bits(bits(first) + 1, first))
+    }
+
+    /// Returns the first address of the assigned prefix that an address would be in, if it is one of the pool.
+    pub fn unit_of(&self, address: IpAddr) -> Option<IpAddr> {
+        let mut blocks = self.blocks.iter();
+        let block = blocks.find(|block| block.prefix.covers(address))?;
+        let host = u32::from(width(address) - block.unit);
+        let mask = u128::MAX.checked_shl(host).unwrap_or(0);
+        Some(of_bits(bits(address) & mask, address))
     }
 
     /// Returns the number of assigned addresses and prefixes.

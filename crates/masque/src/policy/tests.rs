@@ -222,3 +222,21 @@ const PUBLIC: &[&str] = &[
     "64:ff9b::8.8.8.8",
     "2002:808:808::1",
 ];
+
+#[test]
+fn addresses_are_allowed_on_some_port() {
+    let policy = Policy::nothing()
+        .deny("10.1.0.0/16".parse().unwrap(), 0..=65_535)
+        .allow("10.0.0.0/8".parse().unwrap(), 443..=443)
+        .deny("192.0.2.0/24".parse().unwrap(), 0..=1023)
+        .allow("192.0.2.0/24".parse().unwrap(), 0..=65_535);
+    for (address, expected) in [
+        ("10.2.0.1", true),
+        ("10.1.0.1", false),
+        ("192.0.2.1", true),
+        ("8.8.8.8", false),
+    ] {
+        let found = policy.judge_address(address.parse().unwrap());
+        assert_eq!(found.is_ok(), expected, "{address}");
+    }
+}

@@ -118,19 +118,13 @@ fn capsules_that_are_cut_are_refused() {
 /// Limit K627, MQ-ip-015, attack A366.
 #[test]
 fn entries_are_bounded() {
-    let entries = |count| {
-        let entry = AssignedAddress {
-            request: 0,
-            prefix: prefix("192.0.2.3"),
-        };
-        encoded(&Capsule::AddressAssign(vec![entry; count]))
-    };
-    assert!(Capsule::decode(ADDRESS_ASSIGN, &entries(16)).is_ok());
-    let error = Capsule::decode(ADDRESS_ASSIGN, &entries(17)).expect_err("too many");
-    assert_eq!(
-        (error, error.code()),
-        (CapsuleError::TooMany(17), Code::EXCESSIVE_LOAD)
-    );
+    for (kind, most) in [(ADDRESS_ASSIGN, 32), (ADDRESS_REQUEST, 16)] {
+        let entries = |count| [1, 4, 192, 0, 2, 3, 32].repeat(count);
+        assert!(Capsule::decode(kind, &entries(most)).is_ok());
+        let error = Capsule::decode(kind, &entries(most + 1)).expect_err("too many");
+        let expected = (CapsuleError::TooMany(most + 1), Code::EXCESSIVE_LOAD);
+        assert_eq!((error, error.code()), expected);
+    }
     let ranges = |count: u32| -> Vec<u8> {
         let range = |number: u32| {
             let octets = (2 * number).to_be_bytes();
