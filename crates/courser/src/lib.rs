@@ -85,7 +85,7 @@
 //! | `json`, `form`, `cookies`, `charset` | no | JSON, queries and forms, a cookie jar, other charsets than UTF-8, for `client` |
 //! | `grpc` | no | `grpc`: a channel and a server layer for tonic |
 //! | `webtransport` | no | `webtransport`: sessions of WebTransport beside requests |
-//! | `masque` | no | `masque`: a UDP proxy over HTTP as a tower service, and its client (RFC 9298) |
+//! | `masque` | no | `masque`: UDP and IP proxies over HTTP as tower services, and their clients (RFC 9298, RFC 9484) |
 //! | `tun` | no | `masque::Tun`: TUN devices for IP tunnels and proxies, on Linux |
 //! | `acme` | no | certificates from Let's Encrypt and other ACME servers, for `server` |
 //! | `axum` | no | `ConnectInfo` for handlers of axum, for `server` |

@@ -1,10 +1,12 @@
-//! UDP proxies over HTTP (MASQUE): CONNECT-UDP (RFC 9298), on proxies and clients, over HTTP/3, HTTP/2 and HTTP/1.1.
+//! Proxies for packets over HTTP (MASQUE): CONNECT-UDP (RFC 9298) and CONNECT-IP (RFC 9484), on proxies and clients, over
+//! HTTP/3, HTTP/2 and HTTP/1.1.
 //!
 //! Programs use this crate as `courser::masque`.
 //!
 //! - [`UdpProxy`] is a proxy as a tower service, for any router.
 //! - [`UdpClient`] opens tunnels, each of which is a [`Socket`].
 //! - [`Socket::into_transport`] is a transport for an endpoint of QUIC, so that QUIC runs inside of QUIC.
+//! - [`IpProxy`] forwards whole IP packets between its clients and a [`Device`]; [`IpClient`] opens an [`IpTunnel`].
 //! - [`enable`] announces what both need in the settings of a connection of HTTP/3.
 //!
 //! A QUIC connection through a proxy:
@@ -66,8 +68,10 @@ mod tun;
 mod tunnel;
 
 pub use courser_masque::datagram::Malformed;
+pub use courser_masque::ip::Template as IpTemplate;
 pub use courser_masque::ip::{
-    AddressRange, CapsuleError, Destination, InvalidRange, InvalidScope, Pool, Reason, Scope,
+    AddressRange, CapsuleError, Destination, Header, InvalidRange, InvalidScope, Pool, Reason,
+    Scope, icmp,
 };
 pub use courser_masque::request::{Refusal, Refused};
 pub use courser_masque::{

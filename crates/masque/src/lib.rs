@@ -1,4 +1,5 @@
-//! UDP proxies over HTTP (MASQUE) without a transport: CONNECT-UDP (RFC 9298) over HTTP Datagrams and capsules (RFC 9297).
+//! UDP and IP proxies over HTTP (MASQUE) without a transport: CONNECT-UDP (RFC 9298) and CONNECT-IP (RFC 9484) over HTTP
+//! Datagrams and capsules (RFC 9297).
 //!
 //! The crate decides, and the caller acts: it owns the streams and sockets, resolves names and reads the clock. No type has
 //! a clock, a socket or a task, and all memory is bounded.
@@ -9,6 +10,7 @@
 //! - [`ProxyError`] is the reason of a refusal, as the field Proxy-Status (RFC 9209) carries it.
 //! - [`datagram`] has the payloads of HTTP Datagrams, and [`Contexts`] their context IDs.
 //! - [`Allowance`] bounds the bytes to a target that has never answered.
+//! - [`ip`] has what IP proxies need beside.
 //!
 //! A request over HTTP/3, as both ends see it:
 //!

@@ -12,6 +12,7 @@ mod frames;
 mod http3;
 mod http3_connection;
 mod input;
+mod ip;
 mod masque;
 mod pair;
 mod proxy_request;
@@ -27,6 +28,7 @@ pub use cli_files::cli_files;
 pub use endpoint::endpoint;
 pub use http3::{capsules, http3_frames, http3_message};
 pub use http3_connection::http3_connection;
+pub use ip::{ip_packet, masque_capsules};
 pub use masque::masque;
 pub use pair::pair;
 pub use proxy_request::proxy_request;
@@ -50,7 +52,7 @@ const fn target(name: &'static str, run: fn(&[u8]), derived: usize) -> Target {
 }
 
 /// All fuzz targets, one for each folder of seeds.
-pub const TARGETS: [Target; 16] = [
+pub const TARGETS: [Target; 18] = [
     target("header", header, PARSER),
     target("frames", frames, PARSER),
     target("transport_parameters", transport_parameters, PARSER),
@@ -62,6 +64,8 @@ pub const TARGETS: [Target; 16] = [
     target("http3_connection", http3_connection, PARSER),
     target("session", session, PARSER),
     target("masque", masque, PARSER),
+    target("masque_capsules", masque_capsules, PARSER),
+    target("ip_packet", ip_packet, PARSER),
     target("tun", tun, PARSER),
     target("endpoint", endpoint, HANDSHAKE),
     target("pair", pair, HANDSHAKE),

@@ -61,6 +61,16 @@ fn masque_seeds_hold() {
 }
 
 #[test]
+fn masque_capsules_seeds_hold() {
+    run("masque_capsules");
+}
+
+#[test]
+fn ip_packet_seeds_hold() {
+    run("ip_packet");
+}
+
+#[test]
 fn endpoint_seeds_hold() {
     run("endpoint");
 }

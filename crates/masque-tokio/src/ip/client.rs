@@ -18,6 +18,20 @@ use crate::link::Link;
 use crate::open_error::OpenError;
 
 /// A client of an IP proxy, which opens tunnels. Clones share the connection to the proxy.
+///
+/// ```no_run
+/// # mod courser { pub use courser_masque_tokio as masque; }
+/// use courser::masque::{IpClient, IpRequest};
+///
+/// # async fn open() -> Result<(), Box<dyn std::error::Error>> {
+/// let client = IpClient::of_proxy("proxy.example")?
+///     .header("proxy-authorization", "Bearer 6b1f")?
+///     .connect()
+///     .await?;
+/// let tunnel = client.open(IpRequest::default()).await?;
+/// tunnel.configured().await?;
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug)]
 pub struct IpClient {
     template: Template,
@@ -45,6 +59,15 @@ impl IpClient {
     pub fn builder(template: &str) -> Result<IpClientBuilder, InvalidTemplate> {
         let uri = Template::new(template)?.expand(&Scope::default());
         Ok(IpClientBuilder::new(template, uri).always_on())
+    }
+
+    /// Begins a client of a proxy that is known by its host and port only, such as `proxy.example:4433`, like
+    /// [`builder`](Self::builder) with its well-known template (RFC 9484 §3).
+    ///
+    /// # Errors
+    /// Returns an error if `authority` is no host with or without a port.
+    pub fn of_proxy(authority: &str) -> Result<IpClientBuilder, InvalidTemplate> {
+        Self::builder(Template::of_proxy(authority)?.as_str())
     }
 
     /// Uses a connection of HTTP/3 that exists, whose settings have [`enable`](crate::enable)d datagrams.

@@ -187,7 +187,7 @@ async fn storms_of_requests_end_the_tunnel() {
     until(|| proxy.stats().assigned == 0).await;
 }
 
-/// MQ-ip-021, limit K635, attack A370.
+/// MQ-ip-021, limit K635.
 #[tokio::test(flavor = "multi_thread")]
 async fn tunnels_with_ipv6_end_on_narrow_paths() {
     let transport = courser_quic::TransportConfig {
