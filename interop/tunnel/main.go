@@ -187,7 +187,7 @@ func client(arguments []string) error {
 		return err
 	}
 	transport := connectip.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: "localhost", NextProtos: []string{http3.NextProtoH3}},
+		TLSClientConfig: &tls.Config{RootCAs: roots, NextProtos: []string{http3.NextProtoH3}},
 		QUICConfig:      &quic.Config{EnableDatagrams: true, InitialPacketSize: 1400, KeepAlivePeriod: 5 * time.Second},
 	}
 	conn, _, err := transport.Dial(request)

@@ -13,7 +13,7 @@ mod ends {
     use courser::masque::{self, IpProxy, Policy, Prefix};
     use courser::{Identity, Side, h3};
     use courser_measure::tls::Trust;
-    use courser_tunnel::{Config, Wishes, serve_ip, template};
+    use courser_tunnel::{Config, Wishes, ip_transport, serve_ip, template};
 
     type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
@@ -62,10 +62,15 @@ mod ends {
         for prefix in ["10.0.0.0/8", "198.18.0.0/15", "fd00::/8"] {
             policy = policy.allow(prefix.parse()?, 1..=65_535);
         }
-        let service = IpProxy::new(pool.to_vec(), policy, network.device).open_to_all();
+        let service = IpProxy::new(pool.to_vec(), policy, network.device)
+            .open_to_all()
+            .path("/vpn")?;
         let mut settings = h3::Config::new(Side::Server);
         masque::enable(&mut settings, Side::Server);
-        let server = courser::serve(address, identity).config(settings).bind()?;
+        let server = courser::serve(address, identity)
+            .config(settings)
+            .transport(ip_transport())
+            .bind()?;
         println!("listening on {}", server.local_addr());
         Ok(server.service(service).await?)
     }

@@ -34,6 +34,6 @@ pub use plan::Plan;
 #[cfg(target_os = "linux")]
 pub use client::{check, run};
 #[cfg(target_os = "linux")]
-pub use serve::{IpNetwork, serve_ip};
+pub use serve::{IpNetwork, ip_transport, serve_ip};
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{check, run};

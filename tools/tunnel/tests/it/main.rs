@@ -144,6 +144,24 @@ fn client_ends_when_its_device_vanishes() {
 }
 
 #[test]
+fn killed_tunnel_is_cleaned_by_the_next() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let _proxy = network.proxy();
+    let dns = format!("--dns={TARGET4}");
+    let before = network.resolv_conf();
+    // Killed on drop.
+    drop(client(&network, &["--default-route", &dns]));
+    let left = network.ip("client", "-4 rule");
+    assert!(left.contains(PROXY), "{left}");
+    assert_ne!(network.resolv_conf(), before);
+    client(&network, &["--default-route", &dns]).interrupt();
+    assert_clean(&network);
+    assert_eq!(network.resolv_conf(), before);
+}
+
+#[test]
 fn plan_is_printed_and_nothing_changed() {
     let Some(network) = Network::new() else {
         return;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use courser::masque::{self, IpProxy, Policy};
 use courser::{Identity, Side, h3};
 use courser_measure::tls::Trust;
-use courser_tunnel::{Config, Wishes, check, run as tunnel, serve_ip, template};
+use courser_tunnel::{Config, Wishes, check, ip_transport, run as tunnel, serve_ip, template};
 
 /// The variable with the role and its arguments.
 pub const ROLE: &str = "COURSER_TEST_TUNNEL";
@@ -62,7 +62,9 @@ fn proxy() -> bool {
         let mut settings = h3::Config::new(Side::Server);
         masque::enable(&mut settings, Side::Server);
         let identity = Identity::dev().expect("a certificate");
-        let server = courser::serve("198.18.0.1:4433", identity).config(settings);
+        let server = courser::serve("198.18.0.1:4433", identity)
+            .config(settings)
+            .transport(ip_transport());
         let server = server.bind().expect("a socket");
         println!("ready");
         server.service(proxy).await.is_ok()
