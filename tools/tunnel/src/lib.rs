@@ -7,11 +7,11 @@
 //!
 //! The crate names no flags and prints nothing: it reports [`Event`]s.
 
-#[cfg(target_os = "linux")]
-mod client;
 // Plans are made and tested everywhere.
 #![cfg_attr(not(target_os = "linux"), allow(dead_code))]
 
+#[cfg(target_os = "linux")]
+mod client;
 mod config;
 #[cfg(target_os = "linux")]
 mod dns;
