@@ -481,7 +481,7 @@ fn host(prefix: &Prefix) -> (IpAddr, u8) {
     }
 }
 
-/// Packets that are read at a time (K317).
+/// Packets that are read at a time (K643).
 const BATCH: usize = 512;
 
 /// The smallest MTU of IPv4 that Linux accepts.

@@ -59,6 +59,10 @@ struct Grpc;
 struct Masque;
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/src/vpn.md")]
+struct Vpn;
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/src/certificates.md")]
 struct Certificates;
 

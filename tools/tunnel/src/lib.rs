@@ -7,6 +7,9 @@
 //!
 //! The crate names no flags and prints nothing: it reports [`Event`]s.
 
+// Plans are made and tested everywhere.
+#![cfg_attr(not(target_os = "linux"), allow(dead_code))]
+
 #[cfg(target_os = "linux")]
 mod client;
 mod config;
@@ -34,6 +37,6 @@ pub use plan::Plan;
 #[cfg(target_os = "linux")]
 pub use client::{check, run};
 #[cfg(target_os = "linux")]
-pub use serve::{IpNetwork, serve_ip};
+pub use serve::{IpNetwork, ip_transport, serve_ip};
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{check, run};

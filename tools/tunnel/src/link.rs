@@ -107,8 +107,8 @@ fn authority(template: &str) -> Result<(&str, u16), Failure> {
     }
 }
 
-/// Returns the parameters of the connection to the proxy, which lives as long as the tunnel.
-fn transport() -> TransportConfig {
+/// Returns the parameters of the connection to the proxy, which lives as long as the tunnel. Both ends need the queues.
+pub(crate) fn transport() -> TransportConfig {
     TransportConfig {
         datagram_send_queue: QUEUE,
         datagram_receive_queue: QUEUE,
@@ -120,10 +120,10 @@ fn transport() -> TransportConfig {
     }
 }
 
-/// Packets between the device and the connection, each way (K317).
+/// Packets between the device and the connection, each way (K644).
 const QUEUE: usize = 1024;
 
-/// Bytes of these packets.
+/// Bytes of these packets (K644).
 const QUEUE_BYTES: usize = 2 * 1024 * 1024;
 
 /// Time between packets that keep the connection and the mappings of routers.

@@ -2,9 +2,11 @@
 
 use std::fs;
 
+use courser::TransportConfig;
 use courser::masque::{Prefix, Tun};
 
 use crate::failure::Failure;
+use crate::link::transport;
 use crate::system::unusable;
 
 /// The network of an IP proxy: a TUN device to which the addresses of its clients are routed. It ends when the device is
@@ -40,6 +42,13 @@ pub fn serve_ip(pool: &[Prefix], name: Option<&str>) -> Result<IpNetwork, Failur
     let read = |path: &str| fs::read_to_string(path).ok();
     let warnings = warnings(pool, device.name(), read);
     Ok(IpNetwork { device, warnings })
+}
+
+/// Returns the parameters of the connections to the clients of an IP proxy, for `Server::transport`: queues for the batches
+/// of a device, and packets that keep the mappings of routers.
+#[must_use]
+pub fn ip_transport() -> TransportConfig {
+    transport()
 }
 
 fn warnings(pool: &[Prefix], device: &str, read: impl Fn(&str) -> Option<String>) -> Vec<String> {

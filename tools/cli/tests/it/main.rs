@@ -23,6 +23,7 @@ mod quinn;
 mod serve;
 mod sim_figures;
 mod sim_run;
+mod tunnel;
 mod webtransport;
 mod wire;
 #[cfg(target_os = "linux")]

@@ -1,0 +1,179 @@
+//! Tunnels in network namespaces: a client without a route to the target, a proxy, and a target behind it. Needs root.
+#![cfg(target_os = "linux")]
+
+mod network;
+mod roles;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use network::{Network, PROXY, Process, TARGET4, TARGET6};
+
+/// Waits until a condition holds.
+fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what} within 30 s");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Starts a client, and waits until it has set up its network.
+fn client(network: &Network, wishes: &[&str]) -> Process {
+    let client = network.start("client", "client", wishes);
+    client.wait_for("device ");
+    client
+}
+
+/// Asserts that nothing of a tunnel is left at the client.
+fn assert_clean(network: &Network) {
+    let ip = |arguments: &str| network.ip("client", arguments);
+    assert!(!ip("-o link").contains("courser0"), "{}", ip("-o link"));
+    for family in ["-4", "-6"] {
+        let rules = ip(&format!("{family} rule"));
+        assert!(!rules.contains("52"), "{rules}");
+        let routes = ip(&format!("{family} route show table all"));
+        assert!(!routes.contains("courser0"), "{routes}");
+    }
+}
+
+#[test]
+fn packets_pass_both_ways_and_nothing_is_left() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let _proxy = network.proxy();
+    let routes = ["--route=198.18.1.0/30", "--route=fd00:18:1::/64"];
+    let client = client(&network, &routes);
+    for target in [TARGET4, TARGET6] {
+        network.probe(&["ping", target]);
+        network.probe(&["upload", target]);
+        network.probe(&["download", target]);
+    }
+    client.interrupt();
+    assert_clean(&network);
+    // Without the tunnel there is no way.
+    assert!(!network.try_probe(&["ping", TARGET4]));
+}
+
+#[test]
+fn default_route_and_name_servers_spare_the_proxy_and_return() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    network.ip("client", "route add default via 198.18.0.1");
+    let before = network.resolv_conf();
+    let _proxy = network.proxy();
+    let dns = format!("--dns={TARGET4}");
+    let client = client(&network, &["--default-route", &dns]);
+    let shown = network.ip("client", "-4 rule");
+    assert!(
+        shown.contains(&format!("to {PROXY} lookup main")),
+        "{shown}"
+    );
+    let route = network.ip("client", &format!("route get {TARGET4}"));
+    assert!(route.contains("dev courser0"), "{route}");
+    let route = network.ip("client", &format!("route get {PROXY}"));
+    assert!(route.contains("dev veth0"), "{route}");
+    network.probe(&["download", TARGET4]);
+    network.probe(&["resolve", "inside.example"]);
+    client.interrupt();
+    assert_clean(&network);
+    assert_eq!(network.resolv_conf(), before);
+}
+
+#[test]
+fn tunnel_returns_after_the_proxy_and_keeps_its_device() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let proxy = network.proxy();
+    let client = client(&network, &["--default-route"]);
+    let index = || network.ip("client", "-o link show courser0");
+    let before = index().split(':').next().map(str::to_owned);
+    network.probe(&["upload", TARGET4]);
+    drop(proxy);
+    client.wait_for("the tunnel was lost");
+    let _proxy = network.proxy();
+    client.wait_for("connected");
+    eventually("the tunnel carries packets again", || {
+        network.try_probe(&["ping", TARGET4])
+    });
+    network.probe(&["upload", TARGET4]);
+    assert_eq!(index().split(':').next().map(str::to_owned), before);
+    client.interrupt();
+    assert_clean(&network);
+}
+
+#[test]
+fn mtu_follows_the_path() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let _proxy = network.proxy();
+    let client = client(&network, &["--route=198.18.1.0/30"]);
+    let mtu = || {
+        let text = network.ip("client", "-o link show courser0");
+        let mut words = text.split_whitespace().skip_while(|it| *it != "mtu");
+        words
+            .nth(1)
+            .and_then(|it| it.parse::<u32>().ok())
+            .expect("an MTU")
+    };
+    eventually("an MTU of more than 1400", || mtu() > 1400);
+    network.ip("client", "link set veth0 mtu 1400");
+    network.ip("proxy", "link set veth0 mtu 1400");
+    network.probe(&["download", TARGET4]);
+    network.probe(&["upload", TARGET4]);
+    eventually("an MTU of less than 1400", || mtu() < 1400);
+    network.probe(&["download", TARGET4]);
+    client.interrupt();
+    assert_clean(&network);
+}
+
+#[test]
+fn client_ends_when_its_device_vanishes() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let _proxy = network.proxy();
+    let client = client(&network, &["--default-route"]);
+    network.ip("client", "link delete courser0");
+    client.wait_for("failed");
+    assert_clean(&network);
+}
+
+#[test]
+fn killed_tunnel_is_cleaned_by_the_next() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let _proxy = network.proxy();
+    let dns = format!("--dns={TARGET4}");
+    let before = network.resolv_conf();
+    // Killed on drop.
+    drop(client(&network, &["--default-route", &dns]));
+    let left = network.ip("client", "-4 rule");
+    assert!(left.contains(PROXY), "{left}");
+    assert_ne!(network.resolv_conf(), before);
+    client(&network, &["--default-route", &dns]).interrupt();
+    assert_clean(&network);
+    assert_eq!(network.resolv_conf(), before);
+}
+
+#[test]
+fn plan_is_printed_and_nothing_changed() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let _proxy = network.proxy();
+    let checked = network.start("client", "client", &["--check", "--default-route"]);
+    checked.wait_for("except for the proxy at");
+    assert_clean(&network);
+}
+
+/// What other tests start in other namespaces: this binary again. Does nothing by itself.
+#[test]
+fn role() {
+    roles::run();
+}
