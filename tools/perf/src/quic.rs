@@ -73,11 +73,7 @@ impl QuicConnector {
     pub(crate) async fn connect(&self, remote: &Remote) -> Result<Connection, Failure> {
         let address = remote.address;
         let endpoint = match &self.tunnels {
-            Some(tunnels) => {
-                let socket = tunnels.open(&self.endpoint, address).await?;
-                let inner = Endpoint::builder().transport(socket.into_transport());
-                inner.map_err(|error| Failure::new(format!("cannot use a tunnel: {error}")))?
-            }
+            Some(tunnels) => tunnels.endpoint(&self.endpoint, address).await?,
             None => self.endpoint.clone(),
         };
         let connecting = endpoint.connect_with(self.config.clone(), address, &remote.name)?;
@@ -110,16 +106,11 @@ impl QuicConnector {
     /// Waits until the peers of closed connections have closed them too.
     pub(crate) async fn wait_idle(&self) {
         if let Some(tunnels) = &self.tunnels {
-            // The last packets of the connections inside leave first.
-            tokio::time::sleep(LAST_PACKETS).await;
-            tunnels.close();
+            tunnels.close().await;
         }
         self.endpoint.wait_idle().await;
     }
 }
-
-/// Time for the packets that close connections in tunnels, which have no sockets that report that they are gone.
-const LAST_PACKETS: Duration = Duration::from_millis(20);
 
 /// Waits for the end of the handshake and for the tickets that follow it. Returns whether early data was accepted.
 pub(crate) async fn complete(connection: &Connection) -> Result<EarlyData, Failure> {

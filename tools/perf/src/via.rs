@@ -1,10 +1,12 @@
 //! Measurements through a UDP proxy (CONNECT-UDP, RFC 9298): QUIC inside of QUIC.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use courser::masque::{self, Socket, Target, Template, UdpClient};
 use courser::{ClientConfig, Endpoint, Side, TransportConfig, h3};
+use courser_base::Mutex;
 use courser_measure::Failure;
 use courser_measure::target::{resolve, split_target, without_zone};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -70,6 +72,8 @@ pub(crate) struct Tunnels {
     /// The outer transport parameters, without the queues of datagrams.
     transport: TransportConfig,
     client: OnceCell<UdpClient>,
+    /// The latest endpoints in tunnels, so that the ends of their connections arrive before the tunnels end.
+    inner: Mutex<VecDeque<Endpoint>>,
 }
 
 impl Tunnels {
@@ -81,15 +85,29 @@ impl Tunnels {
             tls: Arc::new(tls),
             transport,
             client: OnceCell::new(),
+            inner: Mutex::default(),
         }
     }
 
-    /// Opens a tunnel to a server. `outer` sends the packets to the proxy.
-    pub(crate) async fn open(
+    /// Opens a tunnel to a server, and returns an endpoint in it. `outer` sends the packets to the proxy.
+    pub(crate) async fn endpoint(
         &self,
         outer: &Endpoint,
         server: SocketAddr,
-    ) -> Result<Socket, Failure> {
+    ) -> Result<Endpoint, Failure> {
+        let socket = self.open(outer, server).await?;
+        let endpoint = Endpoint::builder().transport(socket.into_transport());
+        let endpoint =
+            endpoint.map_err(|error| Failure::new(format!("cannot use a tunnel: {error}")))?;
+        let mut inner = self.inner.lock();
+        if inner.len() >= MOST {
+            inner.pop_front();
+        }
+        inner.push_back(endpoint.clone());
+        Ok(endpoint)
+    }
+
+    async fn open(&self, outer: &Endpoint, server: SocketAddr) -> Result<Socket, Failure> {
         let failed = |error: &dyn std::fmt::Display| {
             let address = self.via.address;
             Failure::new(format!("cannot use the proxy at {address}: {error}"))
@@ -111,8 +129,12 @@ impl Tunnels {
         opened.map_err(|error| failed(&error))
     }
 
-    /// Closes the connection to the proxy, after those inside.
-    pub(crate) fn close(&self) {
+    /// Closes the connection to the proxy once those inside are over.
+    pub(crate) async fn close(&self) {
+        let inner = std::mem::take(&mut *self.inner.lock());
+        for endpoint in inner {
+            endpoint.wait_idle().await;
+        }
         if let Some(client) = self.client.get().and_then(UdpClient::http3) {
             client.quic().close(NO_ERROR.into(), b"done");
         }
@@ -120,6 +142,9 @@ impl Tunnels {
 }
 
 const HTTPS_PORT: u16 = 443;
+
+/// Endpoints in tunnels that are kept until the end: as many as a proxy grants a client by default.
+const MOST: usize = 256;
 
 /// H3_NO_ERROR (RFC 9114 §8.1).
 const NO_ERROR: u32 = 0x100;

@@ -178,7 +178,8 @@ impl Forward {
         if request.extensions().get::<AbsoluteTarget>().is_some() {
             let path = uri.path();
             // A template in absolute form, as some clients of HTTP/1.1 send it.
-            let is_udp = path.starts_with(UDP_PATH) && is_upgrade(request);
+            let is_connect = request.method() == Method::CONNECT;
+            let is_udp = path.starts_with(UDP_PATH) && (is_connect || is_upgrade(request));
             return Some(if is_udp { Kind::Udp } else { Kind::Http });
         }
         uri.path().starts_with(UDP_PATH).then_some(Kind::Udp)
@@ -307,7 +308,11 @@ impl Forward {
         match (refusal, record.as_mut()) {
             (Some(refusal), Some(record)) => return refused(refusal, record),
             (Some(refusal), None) => return page(&refusal),
-            (None, Some(record)) => record.on_opened(response.status(), None),
+            (None, Some(record)) => {
+                record.on_opened(response.status(), None);
+                // Until the tunnel reports another end: its request may end before its response.
+                record.on_end(End::Client.name());
+            }
             // The tunnel has ended already.
             (None, None) => {}
         }
