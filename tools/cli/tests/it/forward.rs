@@ -171,10 +171,11 @@ fn errors_name_the_hop_and_what_the_proxy_reports() {
             "Connection refused",
         ),
         (
+            // Its address may be the one that a rule allows.
             "https://nothing.invalid/".to_owned(),
-            "403",
-            "destination_ip_prohibited",
-            "a rule denies",
+            "502",
+            "dns_error",
+            "nothing.invalid is not resolved",
         ),
     ] {
         let output = proxy.get("masque", &url, &["--http2"]);
