@@ -97,9 +97,12 @@ impl Tls {
         let proxy_quic = {
             let mut quic = for_proxy.config(&for_proxies, &[&TLS13])?;
             quic.alpn_protocols = vec![h3::ALPN.into()];
+            let base = courser_quic::TransportConfig::default();
+            let transport = courser_masque_tokio::transport_config(base);
             ClientConfig::with_rustls(Arc::new(quic))
                 .tickets_by_port()
                 .offload_tls(is_custom)
+                .transport_config(transport)
         };
         let mut proxy = for_proxy.config(&for_proxies, &[&TLS13, &TLS12])?;
         CertificateRequests::install(&mut proxy);

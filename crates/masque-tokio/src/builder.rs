@@ -194,11 +194,15 @@ impl<C> ClientBuilder<C> {
     }
 }
 
-/// Returns transport parameters with queues of datagrams that suit a connection to a proxy: a batch of the connection
-/// inside waits as a whole. [`UdpClient::connect`] uses them; a connection for [`UdpClient::over`] has to be made with
-/// them.
+/// Returns transport parameters that suit a connection with tunnels, of a client or a proxy: queues of datagrams for the
+/// batches of connections inside, and first packets of 1232 bytes, which fit the smallest path of IPv6 (RFC 8200 §5) and
+/// carry the 1200 bytes of first packets inside (RFC 9000 §14). Otherwise these would be lost until a larger size is found.
+///
+/// [`UdpClient::connect`] uses them. A connection for [`UdpClient::over`] has to be made with them, and a server with a
+/// [`UdpProxy`](crate::UdpProxy) should be.
 pub fn transport_config(base: TransportConfig) -> TransportConfig {
     TransportConfig {
+        mtu: base.mtu.max(FIRST_PACKETS),
         datagram_send_queue: QUEUE,
         datagram_receive_queue: QUEUE,
         datagram_send_buffer_size: QUEUE_BYTES,
@@ -246,6 +250,8 @@ async fn dial(
 /// Time without packets after which the proxy is asked whether it is there: half of the 30 seconds after which many
 /// address translators forget a flow (RFC 4787 §4.3 asks for two minutes).
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// UDP payload of the smallest packets of IPv6 that all paths carry.
+const FIRST_PACKETS: u16 = 1232;
 
 /// Datagrams that wait to be sent to the proxy, and to be read from it.
 const QUEUE: usize = 1024;

@@ -265,7 +265,8 @@ impl Datagrams {
             self.next_id += 1;
             DatagramId(self.next_id)
         });
-        if !self.outgoing.has_room(size) {
+        // A full queue is searched only if something in it has expired: each further datagram would walk all of it.
+        if !self.outgoing.has_room(size) && self.expires_at.is_some_and(|at| at <= now) {
             self.drop_expired(now);
         }
         while !self.outgoing.has_room(size)

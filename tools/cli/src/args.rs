@@ -267,6 +267,27 @@ pub(crate) struct ClientArguments {
           conflicts_with = "tcp", help_heading = "Connection")]
     pub(crate) rebind_every: Option<Duration>,
 
+    /// Connect through a UDP proxy (CONNECT-UDP): HOST[:PORT], or a template with {target_host} and {target_port}
+    ///
+    /// Each connection has a tunnel of its own, on one connection over HTTP/3 to the proxy. The certificate of the proxy
+    /// is verified like the server's. --mtu is for the packets inside. 'courser proxy --udp' is such a proxy.
+    #[arg(
+        long,
+        value_name = "PROXY",
+        conflicts_with = "tcp",
+        help_heading = "Connection"
+    )]
+    pub(crate) via: Option<String>,
+
+    /// Field of the requests to the proxy, such as 'proxy-authorization: Bearer TOKEN'; repeatable
+    #[arg(
+        long,
+        value_name = "FIELD",
+        requires = "via",
+        help_heading = "Connection"
+    )]
+    pub(crate) via_header: Vec<String>,
+
     #[command(flatten)]
     pub(crate) common: CommonArguments,
 }
@@ -285,6 +306,8 @@ Examples:
       Download with concurrent small requests and datagrams, without slow start, as CSV
   courser perf client 127.0.0.1:4433 --insecure --webtransport
       Upload on a stream of a WebTransport session (needs 'perf server --webtransport')
+  courser perf client 127.0.0.1:4433 --insecure --via 127.0.0.1:8443
+      Upload through the proxy of 'courser proxy --listen 127.0.0.1:8443 --allow 127.0.0.0/8'
   courser perf client 127.0.0.1:4433 --insecure --tcp
       Upload over TLS on TCP, for comparison (needs 'perf server --tcp')
 

@@ -101,6 +101,7 @@ impl<'a> Comparison<'a> {
     pub async fn moves(&self) -> Result<Outcome, Failure> {
         let remote = Remote {
             rebind_every: Some(MOVE_EVERY),
+            via: None,
             ..self.server.quic.clone()
         };
         let plan = bulk(Direction::Download, Amount::Time(MOVES_TIME));

@@ -32,6 +32,7 @@
 //!     mtu: None,
 //!     segmentation_offload: true,
 //!     rebind_every: None,
+//!     via: None,
 //!     connect_timeout: Duration::from_secs(5),
 //!     clock: CpuClock::Process,
 //!     tls: Arc::new(tls::client(&Trust::AnyServer, PROTOCOL)?),
@@ -92,6 +93,7 @@ mod spread;
 mod tcp;
 pub mod text;
 mod transfer;
+mod via;
 mod web_transport;
 mod wire;
 
@@ -119,4 +121,5 @@ pub use self::session::Handshake;
 pub use self::side::Side;
 pub use self::spread::Spread;
 pub use self::transfer::Agreed;
+pub use self::via::Via;
 pub use self::wire::PROTOCOL;

@@ -15,6 +15,7 @@ use crate::network::Network;
 use crate::remote::Remote;
 use crate::server_report::ServerReport;
 use crate::transfer::Until;
+use crate::via::{Tunnels, Via};
 use crate::wire;
 use crate::wire::{CHUNK, ENDLESS, HEADER, MAX_REPORT, REPORT_REQUEST, REPORT_START, Request};
 
@@ -25,6 +26,8 @@ pub(crate) struct QuicConnector {
     config: courser::ClientConfig,
     /// True if connections can be used before their handshakes are complete.
     is_early: bool,
+    /// Tunnels through a proxy, in which the connections are.
+    tunnels: Option<Tunnels>,
     /// Moves the connections to new sockets until it is dropped.
     _mover: Option<Mover>,
     moves: Option<Arc<Moves>>,
@@ -32,7 +35,10 @@ pub(crate) struct QuicConnector {
 
 impl QuicConnector {
     pub(crate) fn new(remote: &Remote, config: courser::ClientConfig) -> Result<Self, Failure> {
-        let local = SocketAddr::from((local_ip_for(remote.address.ip()), 0));
+        // The socket for packets to the server, or to the proxy.
+        let via = remote.via.as_ref();
+        let peer = via.map_or(remote.address, Via::address);
+        let local = SocketAddr::from((local_ip_for(peer.ip()), 0));
         let endpoint = Endpoint::client(local)
             .map_err(|error| Failure::new(format!("cannot open a socket: {error}")))?;
         endpoint.set_segmentation_offload(remote.segmentation_offload);
@@ -51,6 +57,7 @@ impl QuicConnector {
             endpoint,
             config,
             is_early: false,
+            tunnels: via.map(|via| Tunnels::new(via.clone(), &remote.tls, remote.outer())),
             _mover: mover,
             moves,
         })
@@ -64,9 +71,12 @@ impl QuicConnector {
 
     /// Connects, and completes the handshake unless early data is on.
     pub(crate) async fn connect(&self, remote: &Remote) -> Result<Connection, Failure> {
-        let connecting =
-            self.endpoint
-                .connect_with(self.config.clone(), remote.address, &remote.name)?;
+        let address = remote.address;
+        let endpoint = match &self.tunnels {
+            Some(tunnels) => tunnels.endpoint(&self.endpoint, address).await?,
+            None => self.endpoint.clone(),
+        };
+        let connecting = endpoint.connect_with(self.config.clone(), address, &remote.name)?;
         let connected = async {
             match self.is_early {
                 true => connecting.early().await,
@@ -75,7 +85,7 @@ impl QuicConnector {
         };
         tokio::select! {
             result = connected => result.map_err(|error| remote.quic_failure(&error)),
-            () = port_closed(remote.address) => Err(remote.not_listening("udp")),
+            () = port_closed(address), if self.tunnels.is_none() => Err(remote.not_listening("udp")),
         }
     }
 
@@ -95,6 +105,9 @@ impl QuicConnector {
 
     /// Waits until the peers of closed connections have closed them too.
     pub(crate) async fn wait_idle(&self) {
+        if let Some(tunnels) = &self.tunnels {
+            tunnels.close().await;
+        }
         self.endpoint.wait_idle().await;
     }
 }

@@ -14,6 +14,7 @@ use courser_measure::target::transport;
 use courser_measure::{Cause, CpuClock, Failure, Peer};
 use rustls::client::Resumption;
 
+use crate::via::Via;
 use crate::wire::{DATAGRAM_BYTES, DATAGRAMS, MAX_STREAMS};
 
 /// The server of a measurement and the settings of connections to it.
@@ -40,6 +41,8 @@ pub struct Remote {
     pub segmentation_offload: bool,
     /// Interval at which QUIC connections move to a new socket under load; `None` keeps the socket.
     pub rebind_every: Option<Duration>,
+    /// The UDP proxy through which QUIC connections pass, each in a tunnel of its own.
+    pub via: Option<Via>,
     /// Time limit for connecting.
     pub connect_timeout: Duration,
     /// The clock for the CPU time of the client.
@@ -97,6 +100,16 @@ impl Remote {
         ClientConfig::with_rustls(self.tls.clone())
             .versions(self.versions.iter().copied())
             .transport_config(transport)
+    }
+
+    /// Returns the transport parameters of the connection to a proxy. Its largest packets are discovered: --mtu is for
+    /// those inside.
+    pub(crate) fn outer(&self) -> TransportConfig {
+        TransportConfig {
+            handshake_timeout: self.connect_timeout,
+            capacity_rise: self.capacity_rise,
+            ..transport(self.congestion, None)
+        }
     }
 
     fn peer(&self) -> Peer<'_> {

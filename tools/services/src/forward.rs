@@ -30,6 +30,7 @@ use http::request::Parts;
 use http::uri::Scheme;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use tokio::net::TcpStream;
+use tokio::sync::watch;
 use tower::Service;
 
 use self::attempts::Attempts;
@@ -68,6 +69,13 @@ pub struct ForwardSettings {
     pub tcp_idle: Duration,
 }
 
+impl ForwardSettings {
+    /// Default of [`tcp_idle`](Self::tcp_idle) (limit K646).
+    pub const TCP_IDLE: Duration = TCP_IDLE;
+    /// Default of [`connect`](Self::connect) (limit K646).
+    pub const CONNECT: Duration = CONNECT;
+}
+
 /// A forward proxy as a service. Clones share their tunnels.
 ///
 /// - CONNECT opens a tunnel over TCP (RFC 9110 §9.3.6), over all versions of HTTP. An end of one direction is passed on,
@@ -89,6 +97,8 @@ struct Shared {
     attempts: Attempts,
     log: Option<Log>,
     counters: Arc<Counters>,
+    /// True once tunnels have to end.
+    cut: watch::Sender<bool>,
 }
 
 impl Forward {
@@ -107,6 +117,7 @@ impl Forward {
             attempts: Attempts::default(),
             log: log.map(|(log, format)| Log { log, format }),
             counters: Arc::default(),
+            cut: watch::channel(false).0,
         };
         Self {
             shared: Arc::new(shared),
@@ -121,6 +132,11 @@ impl Forward {
     /// Returns the number of open tunnels and requests.
     pub fn open(&self) -> usize {
         self.shared.udp.gate().open()
+    }
+
+    /// Ends the tunnels over TCP that are open, and records them. Those over UDP end with the connections of their clients.
+    pub fn cut(&self) {
+        self.shared.cut.send_replace(true);
     }
 
     /// Answers a request.
@@ -162,7 +178,8 @@ impl Forward {
         if request.extensions().get::<AbsoluteTarget>().is_some() {
             let path = uri.path();
             // A template in absolute form, as some clients of HTTP/1.1 send it.
-            let is_udp = path.starts_with(UDP_PATH) && is_upgrade(request);
+            let is_connect = request.method() == Method::CONNECT;
+            let is_udp = path.starts_with(UDP_PATH) && (is_connect || is_upgrade(request));
             return Some(if is_udp { Kind::Udp } else { Kind::Http });
         }
         uri.path().starts_with(UDP_PATH).then_some(Kind::Udp)
@@ -242,7 +259,8 @@ impl Forward {
             Err(refusal) => return refused(refusal, &mut record),
         };
         record.on_opened(StatusCode::OK, Some(tunnel.address));
-        tokio::spawn(tunnel.run(record, self.shared.settings.tcp_idle));
+        let cut = self.shared.cut.subscribe();
+        tokio::spawn(tunnel.run(record, self.shared.settings.tcp_idle, cut));
         Response::new(Body::empty())
     }
 
@@ -290,7 +308,11 @@ impl Forward {
         match (refusal, record.as_mut()) {
             (Some(refusal), Some(record)) => return refused(refusal, record),
             (Some(refusal), None) => return page(&refusal),
-            (None, Some(record)) => record.on_opened(response.status(), None),
+            (None, Some(record)) => {
+                record.on_opened(response.status(), None);
+                // Until the tunnel reports another end: its request may end before its response.
+                record.on_end(End::Client.name());
+            }
             // The tunnel has ended already.
             (None, None) => {}
         }
@@ -397,16 +419,20 @@ struct TcpTunnel {
 }
 
 impl TcpTunnel {
-    async fn run(self, mut record: Record, idle: Duration) {
+    async fn run(self, mut record: Record, idle: Duration, mut cut: watch::Receiver<bool>) {
         let Some(client) = self.offer.stream().await else {
             record.on_end(End::Client.name());
             return;
         };
-        let relay = Relay::new(client, self.stream, idle);
-        let (end, client, target) = relay
-            .run(|to_target, from_target| record.on_bytes(to_target, from_target))
-            .await;
+        let mut relay = Relay::new(client, self.stream, idle);
+        let running = relay.run(|to_target, from_target| record.on_bytes(to_target, from_target));
+        let end = tokio::select! {
+            end = running => end,
+            // An error means that the proxy is gone.
+            _ = cut.wait_for(|it| *it) => End::Cut,
+        };
         record.on_end(end.name());
+        let (client, target) = relay.into_sides();
         finish(end, client, &target);
     }
 }
@@ -494,6 +520,12 @@ fn page(refusal: &Refusal) -> Response<Body> {
     }
     response
 }
+
+/// Time without a byte in either direction of a CONNECT, or of the exchange for an `http` URL (limit K646).
+const TCP_IDLE: Duration = Duration::from_secs(3600);
+
+/// Time to connect to a target over TCP (limit K646).
+const CONNECT: Duration = Duration::from_secs(10);
 
 const CHALLENGES: [&str; 2] = [
     "Basic realm=\"courser\", charset=\"UTF-8\"",

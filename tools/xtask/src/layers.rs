@@ -59,6 +59,7 @@ const WITHIN_A_LAYER: &[(&str, &str)] = &[
     ("grpc", "client"),
     ("grpc", "server"),
     ("masque-tokio", "server"),
+    ("client", "masque-tokio"),
     ("diagnose", "measure"),
     ("emulator", "measure"),
     ("interop", "emulator"),

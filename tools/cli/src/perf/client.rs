@@ -11,7 +11,7 @@ use courser_measure::target::{resolve, split_target, without_zone};
 use courser_measure::tls::{self, Trust};
 use courser_measure::{CpuClock, sockets};
 use courser_perf::{
-    Csv, Outcome, Over, PROTOCOL, Remote, Report, Side, Watch, measure, reachable, text,
+    Csv, Outcome, Over, PROTOCOL, Remote, Report, Side, Via, Watch, measure, reachable, text,
 };
 
 use crate::args::ClientArguments;
@@ -161,8 +161,15 @@ fn remotes(
     };
     let tls = Arc::new(tls::client(&trust, protocol)?);
     let (host, port) = split_target(&arguments.server, DEFAULT_PORT)?;
+    let via = match &arguments.via {
+        Some(proxy) => Some(Via::new(proxy, &arguments.via_header)?),
+        None => None,
+    };
     let remotes = resolve(host, port)?.into_iter().map(|address| Remote {
-        target: arguments.server.clone(),
+        target: match &arguments.via {
+            Some(proxy) => format!("{} via {proxy}", arguments.server),
+            None => arguments.server.clone(),
+        },
         address,
         name: arguments
             .server_name
@@ -179,6 +186,7 @@ fn remotes(
         mtu: arguments.common.mtu,
         segmentation_offload: !arguments.common.no_udp_gso,
         rebind_every: arguments.rebind_every,
+        via: via.clone(),
         connect_timeout: arguments.connect_timeout,
         clock: CpuClock::Process,
         tls: tls.clone(),

@@ -114,9 +114,9 @@ pub(crate) struct LimitArguments {
     #[arg(long, value_name = "N", default_value = "256", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) tunnels_per_client: u32,
 
-    /// Close tunnels over TCP that are idle for this long
-    #[arg(long, value_name = "SECONDS", default_value = "3600", value_parser = parse_duration)]
-    pub(super) tcp_idle: Duration,
+    /// Close tunnels over TCP that are idle for this long [default: 3600]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_duration)]
+    pub(super) tcp_idle: Option<Duration>,
 
     /// Close tunnels over UDP that are idle for this long
     ///
@@ -124,9 +124,9 @@ pub(crate) struct LimitArguments {
     #[arg(long, value_name = "SECONDS", default_value = "120", value_parser = parse_duration)]
     pub(super) udp_idle: Duration,
 
-    /// Time limit for connecting to a target over TCP
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_duration)]
-    pub(super) connect_timeout: Duration,
+    /// Time limit for connecting to a target over TCP [default: 10]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_duration)]
+    pub(super) connect_timeout: Option<Duration>,
 
     /// Time limit for tunnels that are open after SIGTERM or SIGINT
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = parse_duration)]

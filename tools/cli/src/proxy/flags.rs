@@ -95,8 +95,8 @@ fn settings(arguments: &Arguments) -> Result<ForwardSettings, Failure> {
         serves_tcp: arguments.tcp || is_both,
         serves_udp: arguments.udp || is_both,
         limits,
-        connect: given.connect_timeout,
-        tcp_idle: given.tcp_idle,
+        connect: given.connect_timeout.unwrap_or(ForwardSettings::CONNECT),
+        tcp_idle: given.tcp_idle.unwrap_or(ForwardSettings::TCP_IDLE),
     })
 }
 
@@ -255,19 +255,9 @@ fn limits() -> Limits {
 fn transport() -> TransportConfig {
     TransportConfig {
         max_bidi_streams: TUNNELS_OF_A_CONNECTION,
-        datagram_send_queue: QUEUE,
-        datagram_receive_queue: QUEUE,
-        datagram_send_buffer_size: QUEUE_BYTES,
-        datagram_receive_buffer_size: Some(QUEUE_BYTES),
-        ..TransportConfig::default()
+        ..masque::transport_config(TransportConfig::default())
     }
 }
 
 /// Tunnels that a connection can open at a time.
 const TUNNELS_OF_A_CONNECTION: u64 = 256;
-
-/// Datagrams of a connection that wait to be sent, and to be read (limit K647): the bursts of inner connections.
-const QUEUE: usize = 1024;
-
-/// Bytes of these datagrams, in either direction (limit K647).
-const QUEUE_BYTES: usize = 2 * 1024 * 1024;

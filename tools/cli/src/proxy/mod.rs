@@ -109,13 +109,13 @@ async fn run(plan: Plan, sockets: Vec<ListeningSockets>) -> Result<(), Failure> 
     let took = drained.as_ref().map_or(drain_timeout, |it| it.took);
     let rest = drain_timeout.saturating_sub(took);
     finish_plain(&forward, plain, rest).await;
+    // Their records are written before the log ends.
+    forward.cut();
+    finish(&forward, serve::MIN_FOR_SINKS).await;
     background.iter().for_each(JoinHandle::abort);
     watch.end();
     let drained: Drained = drained.map_err(|error| Failure::new(error.to_string()))?;
     announce::print_drained(&drained, None, as_json);
-    // The records of tunnels that were cut.
-    drop(forward);
-    tokio::task::yield_now().await;
     serve::end_log(log.zip(writer), rest);
     Ok(())
 }
@@ -166,6 +166,14 @@ async fn finish_plain(forward: &Forward, plain: Vec<JoinHandle<()>>, within: Dur
     let until = Instant::now() + within;
     while Instant::now() < until && (forward.open() > 0 || plain.iter().any(|it| !it.is_finished()))
     {
+        tokio::time::sleep(STEP).await;
+    }
+}
+
+/// Waits until tunnels and requests have ended, for at most this time.
+async fn finish(forward: &Forward, within: Duration) {
+    let until = Instant::now() + within;
+    while Instant::now() < until && forward.open() > 0 {
         tokio::time::sleep(STEP).await;
     }
 }

@@ -3,6 +3,7 @@
 mod common;
 
 mod doctor;
+mod forward;
 mod get;
 mod interop;
 mod load;

@@ -10,6 +10,7 @@ fn each_command_has_a_page_with_its_flags() {
         ("courser-serve", "shards"),
         ("courser-get", "http3"),
         ("courser-load", "rebind"),
+        ("courser-proxy", "allow"),
         ("courser-webtransport", "datagrams"),
         ("courser-perf-compare", "pairs"),
         ("courser-sim-proxy", "listen"),

@@ -89,7 +89,7 @@ fn failure_of(error: &io::Error, address: SocketAddr) -> (ProxyError, String) {
     (kind, format!("cannot connect to {address}: {error}"))
 }
 
-/// Time between two attempts (RFC 8305 §8).
+/// Time between two attempts (RFC 8305 §8, limit K646), in milliseconds.
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
 #[cfg(test)]

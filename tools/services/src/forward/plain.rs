@@ -93,6 +93,9 @@ pub(super) async fn forward(
     parts.version = version;
     parts.extensions.clear();
     record.on_opened(parts.status, Some(address));
+    // A client that leaves drops the content.
+    let is_whole = http_body::Body::is_end_stream(&body);
+    record.on_end(if is_whole { "finished" } else { "client" });
     let body = Downloaded {
         body,
         idle: Box::pin(sleep_until(Instant::now() + times.idle)),

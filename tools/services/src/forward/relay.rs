@@ -69,9 +69,13 @@ where
     }
 
     /// Runs until the end. `on_bytes` is called with the bytes to the target and to the client that have passed.
-    pub(super) async fn run(mut self, on_bytes: impl Fn(u64, u64)) -> (End, C, T) {
-        let end = poll_fn(|cx| self.poll(cx, &on_bytes)).await;
-        (end, self.client, self.target)
+    pub(super) async fn run(&mut self, on_bytes: impl Fn(u64, u64)) -> End {
+        poll_fn(|cx| self.poll(cx, &on_bytes)).await
+    }
+
+    /// Returns both sides.
+    pub(super) fn into_sides(self) -> (C, T) {
+        (self.client, self.target)
     }
 
     fn poll(&mut self, cx: &mut Context<'_>, on_bytes: &impl Fn(u64, u64)) -> Poll<End> {

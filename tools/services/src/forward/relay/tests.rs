@@ -15,12 +15,12 @@ fn tunnel(size: usize) -> (DuplexStream, DuplexStream, Running, Arc<[AtomicU64; 
     let bytes: Arc<[AtomicU64; 2]> = Arc::default();
     let counted = bytes.clone();
     let running = tokio::spawn(async move {
-        let relay = Relay::new(near, far, Duration::from_secs(600));
+        let mut relay = Relay::new(near, far, Duration::from_secs(600));
         let count = |to_target, to_client| {
             counted[0].fetch_add(to_target, Relaxed);
             counted[1].fetch_add(to_client, Relaxed);
         };
-        relay.run(count).await.0
+        relay.run(count).await
     });
     (client, target, running, bytes)
 }
@@ -107,9 +107,9 @@ impl AsyncWrite for Broken {
 async fn side_that_fails_is_named() {
     let idle = Duration::from_secs(600);
     let (_client, near) = duplex(64);
-    let (end, ..) = Relay::new(near, Broken, idle).run(|_, _| {}).await;
+    let end = Relay::new(near, Broken, idle).run(|_, _| {}).await;
     assert_eq!(end, End::Target);
     let (far, _target) = duplex(64);
-    let (end, ..) = Relay::new(Broken, far, idle).run(|_, _| {}).await;
+    let end = Relay::new(Broken, far, idle).run(|_, _| {}).await;
     assert_eq!(end, End::Client);
 }
