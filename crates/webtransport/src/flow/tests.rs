@@ -207,6 +207,23 @@ fn blocked_peer_gets_credit_of_less_than_half_a_window_after_a_pause() {
     assert_eq!(flow.next_timeout(), None);
 }
 
+/// The CONNECT stream may accept no content for long, and a timer must not expire all that time.
+#[test]
+fn credit_that_is_due_sets_no_timer() {
+    let mut flow = flow(SMALL);
+    assert_eq!(flow.on_data(1000), Ok(()));
+    flow.on_consumed(NOW, RTT, 100);
+    flow.on_blocked(NOW, &SessionCapsule::DataBlocked(1000));
+    assert_eq!(flow.next_timeout(), Some(after(10)));
+    flow.on_timeout(after(10));
+    assert_eq!(flow.next_timeout(), None);
+    // Neither a report nor more credit brings it back.
+    flow.on_blocked(after(11), &SessionCapsule::DataBlocked(1000));
+    flow.on_consumed(after(12), RTT, 100);
+    assert_eq!(flow.next_timeout(), None);
+    assert_eq!(capsules(&mut flow), [SessionCapsule::MaxData(1200)]);
+}
+
 /// The other streams of the window stay open. draft-ietf-webtrans-http3-16 §5.6.
 #[test]
 fn blocked_peer_gets_credit_for_each_stream_that_ends() {

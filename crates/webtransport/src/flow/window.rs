@@ -88,8 +88,10 @@ impl DataWindow {
         self.patience
     }
 
+    /// The limit is due from then on, however long the CONNECT stream accepts no content. A time that stays in the past
+    /// would make the caller's timer expire again and again.
     pub(super) fn on_timeout(&mut self, now: Time) {
-        if self.patience.is_some_and(|due| due <= now) {
+        if self.patience.take_if(|due| *due <= now).is_some() {
             self.is_due = true;
         }
     }
