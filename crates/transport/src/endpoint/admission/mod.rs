@@ -31,7 +31,7 @@ use self::fair_shares::Claimant;
 use self::handshakes::{HandshakeLimits, LimitVerdict};
 use self::incoming::Incoming;
 use self::tokens::Tokens;
-use self::tokens::address_token::{AddressProof, Lifetimes, Presented};
+use self::tokens::address_token::{AddressProof, Lifetimes, Presented, SystemSeconds};
 use self::verdict::Verdict;
 use self::waiting_clients::{StoredDatagram, Waiting, WaitingClients};
 use super::arrived::Arrived;
@@ -252,10 +252,30 @@ impl Admission {
         if let Some(verdict) = rate.and_then(|rate| self.judge_rate(now, server, claimant, rate)) {
             return verdict;
         }
-        Verdict::Wait(match &server.token_log {
+        let seconds = presented.now;
+        self.use_token(first, server, proof, seconds)
+    }
+
+    /// Uses up the token of a client that may wait. Only now it may be known that the token was used before: the client
+    /// is then judged as one without.
+    fn use_token(
+        &mut self,
+        first: &FirstPacket<'_>,
+        server: &ServerConfig,
+        proof: AddressProof,
+        now: SystemSeconds,
+    ) -> Verdict {
+        let claimed = match &server.token_log {
             Some(log) => proof.claim_in(&**log, server.new_token_lifetime),
-            None => proof.claim(&mut self.shared.used_tokens.lock(), presented.now),
-        })
+            None => proof.claim(&mut self.shared.used_tokens.lock(), now),
+        };
+        if claimed == proof {
+            return Verdict::Wait(claimed);
+        }
+        let claimant = first.client.claimant(false);
+        let (since, len) = (first.client.since, first.datagram.len());
+        let judged = self.judge_limits(since, server, claimant, len);
+        judged.err().unwrap_or(Verdict::Wait(claimed))
     }
 
     /// Applies the limits of handshakes to a client. Returns whether the server is under pressure if they

@@ -381,6 +381,29 @@ fn log_of_the_program_decides_which_tokens_count() {
     assert!(first.1.as_secs() <= now && first.1.as_secs() + 10 > now);
 }
 
+/// A13. A log tells only when the client may wait whether its token was used before.
+#[test]
+fn token_that_the_log_refuses_does_not_replace_a_retry() {
+    let log = Arc::new(Log::default());
+    let store = Arc::new(Replayed::default());
+    let mut pair = connected_with(store.clone());
+    set_server(&mut pair, |server| {
+        server.retry = crate::RetryPolicy::Always;
+        server.token_log = Some(log.clone());
+    });
+    pair.accepts = false;
+    let first_datagram = FirstDatagram {
+        token: store.take("localhost:4433").expect("a token").to_vec(),
+        address: pair.client.address,
+        ..FirstDatagram::new(1)
+    };
+    let answer = answers(&mut pair, first_datagram.initial());
+    let kinds: Vec<_> = answer.iter().map(kind_of).collect();
+    assert_eq!(kinds, [PacketKind::Retry]);
+    assert!(pair.server.endpoint.poll_incoming().is_none());
+    assert_eq!(log.0.lock().expect("not poisoned").len(), 1);
+}
+
 /// A hook that panics.
 struct Broken;
 
