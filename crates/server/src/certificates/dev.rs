@@ -78,9 +78,11 @@ impl DevCertificate {
             None => KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(|e| unusable(&e))?,
         };
         let mut params = CertificateParams::new(self.names.clone()).map_err(|e| unusable(&e))?;
-        // By default the number is derived from the key, which later certificates have too.
-        let seconds = now.duration_since(SystemTime::UNIX_EPOCH);
-        params.serial_number = Some(seconds.unwrap_or_default().as_secs().into());
+        // By default the number is derived from the key, which later certificates have too. Whole seconds would be equal
+        // for servers that start together, and browsers refuse two certificates with one issuer and one number.
+        let nanos = now.duration_since(SystemTime::UNIX_EPOCH);
+        let nanos = u64::try_from(nanos.unwrap_or_default().as_nanos());
+        params.serial_number = Some(nanos.unwrap_or(u64::MAX).into());
         // Clocks of clients may be slightly behind.
         params.not_before = (now - CLOCK_SKEW).into();
         params.not_after = (now + VALID_FOR).into();
@@ -147,6 +149,24 @@ const CLOCK_SKEW: Duration = Duration::from_secs(60 * 60);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Returns the serial number of a certificate, which follows its version.
+    fn serial(identity: &Identity) -> Vec<u8> {
+        let der = identity.certificate();
+        let after_version = [0xa0, 3, 2, 1, 2, 2];
+        let at = der.windows(6).position(|it| it == after_version);
+        let (len, rest) = der[at.expect("version 3") + 6..].split_at(1);
+        rest[..usize::from(len[0])].to_vec()
+    }
+
+    #[test]
+    fn certificates_of_servers_that_start_together_have_different_serial_numbers() {
+        let create = || DevCertificate::open(None, ["box.test"]).expect("a certificate");
+        let serials: Vec<_> = (0..4).map(|_| serial(&create().1)).collect();
+        for (index, serial) in serials.iter().enumerate() {
+            assert!(!serials[..index].contains(serial), "{serials:x?}");
+        }
+    }
 
     #[test]
     fn certificate_in_memory_is_renewed_with_its_key() {
