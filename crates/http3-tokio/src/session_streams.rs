@@ -65,8 +65,9 @@ impl Extension {
     /// Registers a session, whose streams are then delivered to the returned queue. `request` is the stream of
     /// its CONNECT. Streams that have arrived before are in the queue.
     ///
-    /// Streams of sessions that are not registered wait: up to 16 on a connection, for up to 5 s. Register a
-    /// session before its response is sent, so that all streams which the peer then opens find it.
+    /// Streams of sessions that are not registered wait for up to 5 s: up to 16 of a connection on a server (limit K585),
+    /// and 2048 on a client (limit K589). A server registers a session before it sends the response, so that all streams
+    /// which the client then opens find it.
     ///
     /// Returns `None` if the session is registered, or over.
     ///
