@@ -128,11 +128,19 @@ impl Table {
     }
 }
 
-/// A tunnel that is counted until this is dropped.
+/// A tunnel that is counted until this is dropped, from [`Gate::admit`](crate::Gate::admit).
 #[derive(Debug)]
-pub(crate) struct Permit {
+#[must_use = "the tunnel is counted until this is dropped"]
+pub struct Permit {
     table: Arc<Table>,
     client: Option<Client>,
+}
+
+impl Permit {
+    /// Returns the client, or `None` for one without a name.
+    pub const fn client(&self) -> Option<&Client> {
+        self.client.as_ref()
+    }
 }
 
 impl Drop for Permit {

@@ -1,50 +1,81 @@
 //! Sockets for targets.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use courser_masque::{Policy, ProxyError};
 use courser_quic::hooks::PeerSocket;
 
-/// Opens a socket for the first address that the policy allows and the system reaches.
-///
-/// The socket is connected to the very address that was judged: no name is looked up a second time.
-pub(crate) fn connect(
+/// Returns the allowed ones of the addresses of a target, at least one.
+pub(crate) fn judge(
     policy: &Policy,
+    name: Option<&str>,
     addresses: &[SocketAddr],
-) -> Result<PeerSocket, (ProxyError, String)> {
+) -> Result<Vec<SocketAddr>, (ProxyError, String)> {
     let mut failure = (ProxyError::DnsError, "the name has no address".to_owned());
+    let mut allowed = Vec::new();
     for address in addresses {
-        match connect_to(policy, *address) {
-            Ok(socket) => return Ok(socket),
+        match judge_one(policy, name, *address) {
+            Ok(judged) => allowed.push(judged),
             Err(error) => failure = error,
         }
     }
-    Err(failure)
+    if allowed.is_empty() {
+        return Err(failure);
+    }
+    Ok(allowed)
 }
 
-fn connect_to(policy: &Policy, address: SocketAddr) -> Result<PeerSocket, (ProxyError, String)> {
+fn judge_one(
+    policy: &Policy,
+    name: Option<&str>,
+    address: SocketAddr,
+) -> Result<SocketAddr, (ProxyError, String)> {
     let prohibited = |reason: String| (ProxyError::DestinationIpProhibited, reason);
     let judged = policy
-        .judge(address)
+        .judge_as(name, address)
         .map_err(|error| prohibited(error.to_string()))?;
-    let socket = PeerSocket::connect(judged).map_err(|error| failure_of(&error, judged))?;
     // A rule may name an address of this machine; whoever wrote it knows that.
-    if !policy.is_named(judged) && is_own(&socket, judged.ip()) {
+    if !policy.is_named(judged) && is_own(judged) {
         return Err(prohibited(format!(
             "{} is an address of this machine",
             judged.ip()
         )));
     }
-    Ok(socket)
+    Ok(judged)
+}
+
+/// Opens a socket for the first address that the system reaches.
+///
+/// The socket is connected to the very address that was judged: no name is looked up a second time.
+pub(crate) fn connect(
+    addresses: &[SocketAddr],
+) -> Result<(SocketAddr, PeerSocket), (ProxyError, String)> {
+    let mut failure = (ProxyError::DnsError, "the name has no address".to_owned());
+    for address in addresses {
+        match PeerSocket::connect(*address) {
+            Ok(socket) => return Ok((*address, socket)),
+            Err(error) => failure = failure_of(&error, *address),
+        }
+    }
+    Err(failure)
 }
 
 /// Returns true for an address of this machine: the system sends to it from the same address, or binds it.
-fn is_own(socket: &PeerSocket, peer: IpAddr) -> bool {
-    let is_source = socket
-        .local_addr()
-        .is_ok_and(|local| local.ip().to_canonical() == peer);
-    is_source || (can_bind(peer) && !can_bind(FOREIGN))
+fn is_own(peer: SocketAddr) -> bool {
+    let ip = peer.ip();
+    source_for(peer) == Some(ip) || (can_bind(ip) && !can_bind(FOREIGN))
+}
+
+/// Returns the address from which the system sends to `peer`.
+fn source_for(peer: SocketAddr) -> Option<IpAddr> {
+    let any: IpAddr = match peer {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = UdpSocket::bind((any, 0)).ok()?;
+    socket.connect(peer).ok()?;
+    Some(socket.local_addr().ok()?.ip().to_canonical())
 }
 
 fn can_bind(address: IpAddr) -> bool {

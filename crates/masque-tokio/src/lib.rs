@@ -47,8 +47,10 @@ mod client;
 mod clients;
 mod connect;
 mod enable;
+mod gate;
 mod open_error;
 mod proxy;
+mod record;
 mod relay;
 mod resolve;
 mod socket;
@@ -61,16 +63,18 @@ mod tunnel;
 pub use courser_masque::datagram::Malformed;
 pub use courser_masque::request::{Refusal, Refused};
 pub use courser_masque::{
-    Carrier, Host, InvalidPrefix, InvalidTarget, InvalidTemplate, Limits, Mismatch, Policy, Prefix,
-    Prohibited, ProxyError, ReportedError, Target, Template, WellKnown,
+    Carrier, Host, InvalidNames, InvalidPrefix, InvalidTarget, InvalidTemplate, Limits, Mismatch,
+    Names, Policy, Prefix, Prohibited, ProxyError, ReportedError, Target, Template, WellKnown,
 };
 
 pub use self::builder::UdpClientBuilder;
 pub use self::client::UdpClient;
-pub use self::clients::{Client, Denied};
+pub use self::clients::{Client, Denied, Permit};
 pub use self::enable::enable;
+pub use self::gate::Gate;
 pub use self::open_error::OpenError;
 pub use self::proxy::UdpProxy;
+pub use self::record::{OnEnd, RecordedEnd, TunnelRecord};
 pub use self::resolve::Resolving;
 pub use self::socket::{SendError, Socket};
 pub use self::stats::{ProxyStats, TunnelStats};

@@ -1,7 +1,6 @@
 //! A UDP proxy as a service.
 
 use std::convert::Infallible;
-use std::fmt;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,17 +10,19 @@ use std::task::{Context, Poll};
 use courser_base::Side;
 use courser_http3_tokio::{self as h3, Datagrams, EarlyData, Empty, OnUpgrade};
 use courser_masque::request::{self, Carrier, Refusal};
-use courser_masque::{Host, InvalidTemplate, Limits, Policy, ProxyError, Target, Template};
+use courser_masque::{InvalidTemplate, Limits, Policy, ProxyError, Target, Template};
 use courser_quic::hooks::PeerSocket;
 use courser_quic::runtime;
 use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use tower_service::Service;
 
-use crate::clients::{Client, Denied, Full, Permit, Table};
+use crate::clients::{Client, Denied, Permit};
 use crate::connect::connect;
-use crate::relay::{Counters, Relay};
-use crate::resolve::{Lookups, Resolver, Resolving, system};
+use crate::gate::Gate;
+use crate::record::OnEnd;
+use crate::relay::{Counted, Counters, Relay};
+use crate::resolve::Resolving;
 use crate::stats::ProxyStats;
 use crate::stream::Stream;
 use crate::tunnel::Tunnel;
@@ -60,63 +61,25 @@ use crate::tunnel::Tunnel;
 /// # let _ = (server, Template::WELL_KNOWN);
 /// # Ok(()) }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct UdpProxy {
-    settings: Settings,
-    state: Arc<State>,
-}
-
-#[derive(Clone)]
-struct Settings {
-    policy: Arc<Policy>,
-    limits: Limits,
+    gate: Gate,
     templates: Arc<[Template]>,
-    name: Arc<str>,
-    authentication: Authentication,
-    resolver: Resolver,
-}
-
-/// Returns the client of a request.
-type Authenticate = dyn Fn(&Parts) -> Result<Client, Denied> + Send + Sync;
-
-#[derive(Clone)]
-enum Authentication {
-    /// The program has not decided.
-    Missing,
-    None,
-    By(Arc<Authenticate>),
-}
-
-/// What clones share.
-#[derive(Debug, Default)]
-struct State {
-    table: Arc<Table>,
-    lookups: Lookups,
     counters: Arc<Counters>,
-}
-
-impl fmt::Debug for UdpProxy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UdpProxy")
-            .field("policy", &self.settings.policy)
-            .field("limits", &self.settings.limits)
-            .finish_non_exhaustive()
-    }
 }
 
 impl UdpProxy {
     /// Creates a proxy at the well-known path (RFC 9298 §2), with the default limits.
     pub fn new(policy: Policy) -> Self {
+        Self::of(Gate::new(policy))
+    }
+
+    /// Creates a proxy with the clients, limits and targets of a gate, at the well-known path.
+    pub fn of(gate: Gate) -> Self {
         Self {
-            settings: Settings {
-                policy: Arc::new(policy),
-                limits: Limits::default(),
-                templates: Template::path(Template::WELL_KNOWN).into_iter().collect(),
-                name: "courser".into(),
-                authentication: Authentication::Missing,
-                resolver: system(),
-            },
-            state: Arc::default(),
+            gate,
+            templates: Template::path(Template::WELL_KNOWN).into_iter().collect(),
+            counters: Arc::default(),
         }
     }
 
@@ -127,7 +90,7 @@ impl UdpProxy {
         mut self,
         check: impl Fn(&Parts) -> Result<Client, Denied> + Send + Sync + 'static,
     ) -> Self {
-        self.settings.authentication = Authentication::By(Arc::new(check));
+        self.gate = self.gate.authenticate(check);
         self
     }
 
@@ -135,14 +98,14 @@ impl UdpProxy {
     /// told apart by their addresses; others share the limit of all tunnels only.
     #[must_use]
     pub fn open_to_all(mut self) -> Self {
-        self.settings.authentication = Authentication::None;
+        self.gate = self.gate.open_to_all();
         self
     }
 
     /// Sets what clients may use.
     #[must_use]
-    pub const fn limits(mut self, limits: Limits) -> Self {
-        self.settings.limits = limits;
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.gate = self.gate.limits(limits);
         self
     }
 
@@ -152,14 +115,14 @@ impl UdpProxy {
     /// # Errors
     /// Returns an error if the template of the path is invalid.
     pub fn path(mut self, template: &str) -> Result<Self, InvalidTemplate> {
-        self.settings.templates = Arc::new([Template::path(template)?]);
+        self.templates = Arc::new([Template::path(template)?]);
         Ok(self)
     }
 
     /// Sets the name of the proxy in the field Proxy-Status (RFC 9209). Default `courser`.
     #[must_use]
     pub fn name(mut self, name: &str) -> Self {
-        self.settings.name = name.into();
+        self.gate = self.gate.name(name);
         self
     }
 
@@ -170,22 +133,27 @@ impl UdpProxy {
         mut self,
         resolve: impl Fn(String, u16) -> Resolving + Send + Sync + 'static,
     ) -> Self {
-        self.settings.resolver = Arc::new(resolve);
+        self.gate = self.gate.resolver(resolve);
         self
+    }
+
+    /// Returns what decides about clients and targets, for a proxy of another protocol beside this one.
+    pub const fn gate(&self) -> &Gate {
+        &self.gate
     }
 
     /// Returns the counters of all clones.
     pub fn stats(&self) -> ProxyStats {
-        let State {
-            table, counters, ..
-        } = &*self.state;
+        let counters = &self.counters;
         ProxyStats {
-            open: table.open() as u64,
+            open: counters.open.load(Relaxed),
             opened: counters.opened.load(Relaxed),
             refused: counters.refused.load(Relaxed),
             to_targets: counters.to_targets.load(Relaxed),
             from_targets: counters.from_targets.load(Relaxed),
             dropped: counters.dropped.load(Relaxed),
+            bytes_to_targets: counters.bytes_to_targets.load(Relaxed),
+            bytes_from_targets: counters.bytes_from_targets.load(Relaxed),
         }
     }
 
@@ -204,7 +172,7 @@ impl UdpProxy {
         match self.open(Request::from_parts(parts, ())).await {
             Ok(response) => response.map(|()| R::default()),
             Err(refusal) => {
-                self.state.counters.refused.fetch_add(1, Relaxed);
+                self.counters.refused.fetch_add(1, Relaxed);
                 refusal.into_response()
             }
         }
@@ -213,19 +181,26 @@ impl UdpProxy {
     async fn open(&self, mut request: Request<()>) -> Result<Response<()>, Refusal> {
         let target = self.check(&request)?;
         let (parts, ()) = request.into_parts();
-        let client = self.client_of(&parts)?;
+        let permit = self.gate.admit(&parts)?;
         request = Request::from_parts(parts, ());
-        let permit = self.admit(client)?;
-        let offer = Offer::of(&mut request, &self.settings.limits).ok_or_else(|| {
-            self.refuse(ProxyError::ProxyInternalError, "the server has no upgrades")
+        let limits = *self.gate.current_limits();
+        let offer = Offer::of(&mut request, &limits).ok_or_else(|| {
+            let reason = "the server has no upgrades";
+            self.gate.refuse(ProxyError::ProxyInternalError, reason)
         })?;
-        let socket = self.reach(&target).await?;
+        let addresses = self.gate.addresses(&target).await?;
+        let opened = connect(&addresses);
+        let (address, socket) =
+            opened.map_err(|(error, reason)| self.gate.refuse(error, &reason))?;
         let response = request::accept(offer.carrier());
         let task = Opened {
             offer,
             socket,
-            limits: self.settings.limits,
-            counters: self.state.counters.clone(),
+            limits,
+            counters: self.counters.clone(),
+            counted: Counted::begin(&self.counters),
+            address,
+            on_end: request.extensions_mut().remove::<OnEnd>(),
             _permit: permit,
         };
         runtime::spawn(task.run());
@@ -247,7 +222,7 @@ impl UdpProxy {
             .get::<hyper::ext::Protocol>()
             .map(hyper::ext::Protocol::as_str);
         let mut found = Err(Refusal::new(StatusCode::NOT_FOUND, "no path of the proxy"));
-        for template in self.settings.templates.iter() {
+        for template in self.templates.iter() {
             found = request::check(request, http3.or(http2), template);
             match &found {
                 Err(refusal) if refusal.status == StatusCode::NOT_FOUND => {}
@@ -255,57 +230,6 @@ impl UdpProxy {
             }
         }
         found
-    }
-
-    /// Returns the client of a request, or `None` for one without a name.
-    fn client_of(&self, parts: &Parts) -> Result<Option<Client>, Refusal> {
-        match &self.settings.authentication {
-            Authentication::Missing => Err(Denied::challenge("Bearer").into_refusal()),
-            Authentication::None => Ok(peer_of(parts)),
-            Authentication::By(check) => check(parts).map(Some).map_err(Denied::into_refusal),
-        }
-    }
-
-    fn admit(&self, client: Option<Client>) -> Result<Permit, Refusal> {
-        let admitted = self.state.table.admit(client, &self.settings.limits);
-        admitted.map_err(|full| match full {
-            Full::Proxy => self.refuse(ProxyError::ConnectionLimitReached, "the proxy has no room"),
-            Full::Client => {
-                let text = "the client has as many tunnels as it may have";
-                let mut refusal = self.refuse(ProxyError::HttpRequestDenied, text);
-                refusal.status = StatusCode::TOO_MANY_REQUESTS;
-                refusal
-            }
-        })
-    }
-
-    /// Resolves the name of a target, judges its addresses, and opens a socket.
-    async fn reach(&self, target: &Target) -> Result<PeerSocket, Refusal> {
-        let Settings {
-            limits, resolver, ..
-        } = &self.settings;
-        let port = target.port().get();
-        let mut addresses = match target.host() {
-            Host::Ip(ip) => vec![SocketAddr::from((*ip, port))],
-            Host::Name(name) => {
-                let lookups = &self.state.lookups;
-                let resolved = lookups
-                    .resolve(resolver, name, port, limits.resolution)
-                    .await;
-                resolved.map_err(|error| self.refuse(error, &format!("{name} is not resolved")))?
-            }
-        };
-        addresses.truncate(limits.answers);
-        // A resolver of the user may return other ports, which nobody has asked for.
-        addresses
-            .iter_mut()
-            .for_each(|address| address.set_port(port));
-        connect(&self.settings.policy, &addresses)
-            .map_err(|(error, reason)| self.refuse(error, &reason))
-    }
-
-    fn refuse(&self, error: ProxyError, reason: &str) -> Refusal {
-        error.refusal(&self.settings.name, reason)
     }
 }
 
@@ -321,20 +245,6 @@ impl<B: Send + 'static> Service<Request<B>> for UdpProxy {
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let proxy = self.clone();
         Box::pin(async move { Ok(proxy.answer(request).await) })
-    }
-}
-
-/// Returns the client at the address of a connection of `courser::serve`.
-fn peer_of(parts: &Parts) -> Option<Client> {
-    #[cfg(feature = "server")]
-    return parts
-        .extensions
-        .get::<courser_server::Peer>()
-        .map(|peer| Client::at(peer.address().ip()));
-    #[cfg(not(feature = "server"))]
-    {
-        let _ = parts;
-        None
     }
 }
 
@@ -375,6 +285,9 @@ struct Opened {
     socket: PeerSocket,
     limits: Limits,
     counters: Arc<Counters>,
+    counted: Counted,
+    address: SocketAddr,
+    on_end: Option<OnEnd>,
     _permit: Permit,
 }
 
@@ -395,10 +308,9 @@ impl Opened {
             // Whether they go into frames or capsules is known once the settings of the client have arrived.
             datagrams.negotiated().await;
         }
-        self.counters.opened.fetch_add(1, Relaxed);
         let tunnel = Tunnel::start(Side::Server, stream, datagrams);
-        Relay::new(tunnel, self.socket, self.limits, self.counters)
-            .run()
-            .await;
+        let relay = Relay::new(tunnel, self.socket, self.limits, self.counters);
+        relay.run(self.address, self.on_end).await;
+        drop(self.counted);
     }
 }

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -16,16 +17,27 @@ use courser_masque::{Allowance, Limits, datagram};
 use courser_quic::hooks::PeerSocket;
 use courser_quic::runtime::{self, Sleep};
 
+use crate::record::{OnEnd, RecordedEnd, TunnelRecord};
 use crate::tunnel::{Ended, Tunnel};
 
 /// Counters that the tunnels of a proxy share.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
+    pub(crate) open: AtomicU64,
     pub(crate) opened: AtomicU64,
     pub(crate) refused: AtomicU64,
     pub(crate) to_targets: AtomicU64,
     pub(crate) from_targets: AtomicU64,
     pub(crate) dropped: AtomicU64,
+    pub(crate) bytes_to_targets: AtomicU64,
+    pub(crate) bytes_from_targets: AtomicU64,
+}
+
+/// Packets and their bytes in one direction of a tunnel.
+#[derive(Clone, Copy, Debug, Default)]
+struct Passed {
+    packets: u64,
+    bytes: u64,
 }
 
 /// Both directions of a tunnel.
@@ -42,6 +54,9 @@ pub(crate) struct Relay {
     datagrams: Vec<Bytes>,
     idle: Pin<Box<Sleep>>,
     last: Instant,
+    to_target: Passed,
+    from_target: Passed,
+    dropped: u64,
 }
 
 impl Relay {
@@ -63,25 +78,47 @@ impl Relay {
             datagrams: Vec::new(),
             idle: Box::pin(runtime::sleep(limits.idle)),
             last: begin,
+            to_target: Passed::default(),
+            from_target: Passed::default(),
+            dropped: 0,
         }
     }
 
     /// Runs until the tunnel ends, its target cannot be reached, or it was idle for too long.
-    pub(crate) async fn run(mut self) {
-        poll_fn(|cx| self.poll(cx)).await;
+    pub(crate) async fn run(mut self, address: SocketAddr, on_end: Option<OnEnd>) {
+        self.counters.opened.fetch_add(1, Relaxed);
+        let end = poll_fn(|cx| self.poll(cx)).await;
+        if let Some(on_end) = on_end {
+            on_end.call(&self.record(address, end));
+        }
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    fn record(&self, address: SocketAddr, end: RecordedEnd) -> TunnelRecord {
+        let tunnel = self.tunnel.stats();
+        TunnelRecord {
+            address,
+            took: runtime::now() - self.begin,
+            packets_to_target: self.to_target.packets,
+            bytes_to_target: self.to_target.bytes,
+            packets_from_target: self.from_target.packets,
+            bytes_from_target: self.from_target.bytes,
+            dropped_to_target: self.dropped + tunnel.dropped_receiving,
+            dropped_from_target: tunnel.dropped_sending,
+            end,
+        }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<RecordedEnd> {
         for _ in 0..TURNS {
             let from_client = match self.poll_client(cx) {
-                Poll::Ready(Err(_)) => return Poll::Ready(()),
+                Poll::Ready(Err(_)) => return Poll::Ready(RecordedEnd::Client),
                 poll => poll.is_ready(),
             };
             let from_target = match self.poll_target(cx) {
                 Poll::Ready(Err(())) => {
                     // RFC 9298 §3.1: the request ends with its socket.
                     self.tunnel.abort(Ended::Closed, Code::CONNECT_ERROR);
-                    return Poll::Ready(());
+                    return Poll::Ready(RecordedEnd::Target);
                 }
                 poll => poll.is_ready(),
             };
@@ -95,12 +132,12 @@ impl Relay {
         Poll::Pending
     }
 
-    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<RecordedEnd> {
         while self.idle.as_mut().poll(cx).is_ready() {
             let due = self.last + self.limits.idle;
             if due <= runtime::now() {
                 self.tunnel.close();
-                return Poll::Ready(());
+                return Poll::Ready(RecordedEnd::Idle);
             }
             self.idle = Box::pin(runtime::sleep_until(due));
         }
@@ -119,13 +156,17 @@ impl Relay {
         let allowed = all
             .iter()
             .filter(|payload| self.allowance.take(now, payload.len()));
-        let sent = SENDING.with_borrow_mut(|batch| send_all(&self.target, allowed, batch));
+        let Passed { packets, bytes } =
+            SENDING.with_borrow_mut(|batch| send_all(&self.target, allowed, batch));
         self.payloads = all;
         self.payloads.clear();
-        self.counters.to_targets.fetch_add(sent as u64, Relaxed);
-        self.counters
-            .dropped
-            .fetch_add((count - sent) as u64, Relaxed);
+        let dropped = count as u64 - packets;
+        self.to_target.packets += packets;
+        self.to_target.bytes += bytes;
+        self.dropped += dropped;
+        self.counters.to_targets.fetch_add(packets, Relaxed);
+        self.counters.bytes_to_targets.fetch_add(bytes, Relaxed);
+        self.counters.dropped.fetch_add(dropped, Relaxed);
         Poll::Ready(Ok(()))
     }
 
@@ -140,14 +181,14 @@ impl Relay {
             let received = ready!(target.poll_receive(cx, buffer))?;
             let contents = &buffer[..received.len];
             datagram::encode_batch(contents, received.segment_size, datagrams);
-            Poll::Ready(io::Result::Ok(()))
+            Poll::Ready(io::Result::Ok(received.len))
         });
         if self.target.take_unreachable().is_some() {
             return Poll::Ready(Err(()));
         }
         match polled {
-            Poll::Ready(Ok(())) => {
-                self.on_received();
+            Poll::Ready(Ok(len)) => {
+                self.on_received(len as u64);
                 Poll::Ready(Ok(()))
             }
             Poll::Ready(Err(error)) => match error.kind() {
@@ -159,10 +200,13 @@ impl Relay {
         }
     }
 
-    fn on_received(&mut self) {
+    fn on_received(&mut self, bytes: u64) {
         self.allowance.on_answer();
         let count = self.datagrams.len() as u64;
+        self.from_target.packets += count;
+        self.from_target.bytes += bytes;
         self.counters.from_targets.fetch_add(count, Relaxed);
+        self.counters.bytes_from_targets.fetch_add(bytes, Relaxed);
         // The end is noticed by the other direction.
         let _ = self.tunnel.send(&mut self.datagrams);
     }
@@ -180,17 +224,17 @@ thread_local! {
     static RECEIVING: RefCell<Box<[u8]>> = RefCell::new(vec![0; BUFFER].into_boxed_slice());
 }
 
-/// Sends payloads in batches, and returns the number of those that the system has accepted.
+/// Sends payloads in batches, and returns those that the system has accepted.
 ///
 /// A run of payloads of one length is one call of the system; a shorter payload may end it.
 fn send_all<'a>(
     target: &PeerSocket,
     payloads: impl Iterator<Item = &'a Bytes>,
     batch: &mut Vec<u8>,
-) -> usize {
+) -> Passed {
     let most = target.max_segments();
     let mut payloads = payloads.peekable();
-    let mut sent = 0;
+    let mut sent = Passed::default();
     while let Some(first) = payloads.next() {
         let segment = first.len();
         batch.clear();
@@ -204,27 +248,37 @@ fn send_all<'a>(
             packets += 1;
             is_open = next.len() == segment;
         }
-        sent += send(target, batch, segment);
+        send(target, batch, segment, &mut sent);
     }
     sent
 }
 
-/// Sends a batch, and returns the number of packets that the system has accepted. The others are dropped, like in a
-/// router: those that are too large for the path must not be fragmented (RFC 9298 §3.1), and those for which the socket
-/// has no room must not wait.
-fn send(target: &PeerSocket, mut batch: &[u8], segment: usize) -> usize {
-    let mut sent = 0;
-    loop {
-        match target.try_send(batch, segment) {
-            Ok(taken) => {
-                sent += taken.div_ceil(segment.max(1)).max(1);
-                batch = &batch[taken.min(batch.len())..];
-                if batch.is_empty() {
-                    return sent;
-                }
-            }
-            Err(_) => return sent,
+/// Sends a batch, and counts what the system has accepted. The others are dropped, like in a router: those that are too
+/// large for the path must not be fragmented (RFC 9298 §3.1), and those for which the socket has no room must not wait.
+fn send(target: &PeerSocket, mut batch: &[u8], segment: usize, sent: &mut Passed) {
+    while let Ok(taken) = target.try_send(batch, segment) {
+        sent.packets += taken.div_ceil(segment.max(1)).max(1) as u64;
+        sent.bytes += taken as u64;
+        batch = &batch[taken.min(batch.len())..];
+        if batch.is_empty() {
+            return;
         }
+    }
+}
+
+/// Counts a tunnel as open until it is dropped.
+pub(crate) struct Counted(Arc<Counters>);
+
+impl Counted {
+    pub(crate) fn begin(counters: &Arc<Counters>) -> Self {
+        counters.open.fetch_add(1, Relaxed);
+        Self(counters.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Relaxed);
     }
 }
 

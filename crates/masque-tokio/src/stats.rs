@@ -33,4 +33,8 @@ pub struct ProxyStats {
     /// Packets to targets that were dropped: too large, no room in the socket, or above what a target that has never
     /// answered gets.
     pub dropped: u64,
+    /// Bytes of UDP payloads to targets.
+    pub bytes_to_targets: u64,
+    /// Bytes of UDP payloads from targets.
+    pub bytes_from_targets: u64,
 }

@@ -4,12 +4,16 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::ops::RangeInclusive;
 
 use crate::addresses::{embedded, special_purpose};
+use crate::names::Names;
 use crate::prefix::Prefix;
 
 /// Decides to which addresses and ports a proxy sends packets. It judges addresses, after names are resolved.
 ///
 /// The first rule that matches decides, in the order in which the rules were added. Without a match,
 /// [`public_only`](Self::public_only) allows addresses of the public internet, and [`nothing`](Self::nothing) none.
+///
+/// A rule for [names](Names) that allows a target allows its public addresses only: whoever controls the name chooses
+/// the addresses. Other addresses need a rule for their prefix.
 ///
 /// An IPv6 address that translators and tunnels turn into an IPv4 address (IPv4-mapped, 6to4, NAT64) is allowed only
 /// if the IPv4 address is allowed too.
@@ -38,10 +42,27 @@ pub struct Policy {
 
 #[derive(Clone, Debug)]
 struct Rule {
-    /// `None` for all addresses.
-    prefix: Option<Prefix>,
+    matches: Matches,
     ports: RangeInclusive<u16>,
     allows: bool,
+}
+
+/// The targets of a rule.
+#[derive(Clone, Debug)]
+enum Matches {
+    All,
+    Prefix(Prefix),
+    Names(Names),
+}
+
+impl Matches {
+    fn has(&self, name: Option<&str>, address: IpAddr) -> bool {
+        match self {
+            Self::All => true,
+            Self::Prefix(prefix) => prefix.contains(address),
+            Self::Names(names) => name.is_some_and(|name| names.contains(name)),
+        }
+    }
 }
 
 /// The decision of a rule.
@@ -68,6 +89,14 @@ pub enum Prohibited {
         address: IpAddr,
         /// Its kind, with an article.
         kind: &'static str,
+    },
+    /// A rule denies the name and port.
+    #[error("a rule denies {name} at port {port}")]
+    DeniedName {
+        /// The name, as the client wrote it.
+        name: String,
+        /// The port.
+        port: u16,
     },
     /// No rule allows the address and port.
     #[error("no rule allows {0}")]
@@ -111,19 +140,44 @@ impl Policy {
     /// Adds a rule that allows addresses, which may be private ones or those of this machine, with these ports.
     #[must_use]
     pub fn allow(self, prefix: Prefix, ports: RangeInclusive<u16>) -> Self {
-        self.rule(Some(prefix), ports, true)
+        self.rule(Matches::Prefix(prefix), ports, true)
     }
 
     /// Adds a rule that denies addresses with these ports.
     #[must_use]
     pub fn deny(self, prefix: Prefix, ports: RangeInclusive<u16>) -> Self {
-        self.rule(Some(prefix), ports, false)
+        self.rule(Matches::Prefix(prefix), ports, false)
+    }
+
+    /// Adds a rule that allows names with these ports, if their addresses are public.
+    #[must_use]
+    pub fn allow_names(self, names: Names, ports: RangeInclusive<u16>) -> Self {
+        self.rule(Matches::Names(names), ports, true)
+    }
+
+    /// Adds a rule that denies names with these ports, before they are resolved. Clients can reach the same addresses
+    /// by other names and by the addresses themselves.
+    #[must_use]
+    pub fn deny_names(self, names: Names, ports: RangeInclusive<u16>) -> Self {
+        self.rule(Matches::Names(names), ports, false)
+    }
+
+    /// Adds a rule that allows public addresses with these ports.
+    #[must_use]
+    pub fn allow_public(self, ports: RangeInclusive<u16>) -> Self {
+        self.rule(Matches::All, ports, true)
+    }
+
+    /// Adds a rule that denies all targets with these ports.
+    #[must_use]
+    pub fn deny_all(self, ports: RangeInclusive<u16>) -> Self {
+        self.rule(Matches::All, ports, false)
     }
 
     /// Adds rules that deny ports of all addresses.
     #[must_use]
     pub fn deny_ports(self, ports: impl IntoIterator<Item = u16>) -> Self {
-        let add = |policy: Self, port| policy.rule(None, port..=port, false);
+        let add = |policy: Self, port| policy.deny_all(port..=port);
         ports.into_iter().fold(self, add)
     }
 
@@ -135,9 +189,9 @@ impl Policy {
         self
     }
 
-    fn rule(mut self, prefix: Option<Prefix>, ports: RangeInclusive<u16>, allows: bool) -> Self {
+    fn rule(mut self, matches: Matches, ports: RangeInclusive<u16>, allows: bool) -> Self {
         self.rules.push(Rule {
-            prefix,
+            matches,
             ports,
             allows,
         });
@@ -149,14 +203,62 @@ impl Policy {
     /// # Errors
     /// Returns the reason why it is not allowed.
     pub fn judge(&self, target: SocketAddr) -> Result<SocketAddr, Prohibited> {
+        self.judge_as(None, target)
+    }
+
+    /// Returns the address to which the socket has to be connected, if this address of a target with the name `name` is
+    /// allowed. `None` is a target without a name.
+    ///
+    /// ```
+    /// use courser_masque::{Names, Policy};
+    /// let policy = Policy::nothing().allow_names("*.example.org".parse()?, 443..=443);
+    /// let (name, public) = (Some("www.example.org"), "93.184.216.34:443".parse()?);
+    /// assert!(policy.judge_as(name, public).is_ok());
+    /// assert!(policy.judge_as(None, public).is_err());
+    /// assert!(policy.judge_as(name, "10.0.0.1:443".parse()?).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Returns the reason why it is not allowed.
+    pub fn judge_as(
+        &self,
+        name: Option<&str>,
+        target: SocketAddr,
+    ) -> Result<SocketAddr, Prohibited> {
         let target = SocketAddr::from((target.ip().to_canonical(), target.port()));
-        self.verdict(target)?;
+        self.verdict(name, target)?;
         if let IpAddr::V6(v6) = target.ip()
             && let Some(inner) = embedded(v6, &self.nat64)
         {
-            self.verdict((inner, target.port()).into())?;
+            self.verdict(name, (inner, target.port()).into())?;
         }
         Ok(target)
+    }
+
+    /// Decides whether a name has to be resolved: no, if rules deny it whatever its addresses are.
+    ///
+    /// # Errors
+    /// Returns the reason why it is not allowed.
+    pub fn judge_name(&self, name: &str, port: u16) -> Result<(), Prohibited> {
+        for rule in self.rules.iter().filter(|rule| rule.ports.contains(&port)) {
+            let matches = match &rule.matches {
+                // It depends on the addresses.
+                Matches::Prefix(_) if rule.allows => return Ok(()),
+                Matches::Prefix(_) => false,
+                Matches::All => true,
+                Matches::Names(names) => names.contains(name),
+            };
+            match (matches, rule.allows) {
+                (true, true) => return Ok(()),
+                (true, false) => {
+                    let name = name.to_owned();
+                    return Err(Prohibited::DeniedName { name, port });
+                }
+                (false, _) => {}
+            }
+        }
+        Ok(())
     }
 
     /// Returns the first allowed one of the addresses of a name, of at most `most`.
@@ -178,24 +280,29 @@ impl Policy {
         Err(first.unwrap_or(Prohibited::NoAddress))
     }
 
-    /// Returns true if a rule names the address, which may then be one of this machine.
+    /// Returns true if a rule for prefixes allows the address, which may then be one of this machine.
     pub fn is_named(&self, target: SocketAddr) -> bool {
-        self.judge(target).and_then(|target| self.verdict(target)) == Ok(Verdict::Allowed)
+        self.judge(target)
+            .and_then(|target| self.verdict(None, target))
+            == Ok(Verdict::Allowed)
     }
 
-    fn verdict(&self, target: SocketAddr) -> Result<Verdict, Prohibited> {
+    fn verdict(&self, name: Option<&str>, target: SocketAddr) -> Result<Verdict, Prohibited> {
         let (address, port) = (target.ip(), target.port());
-        let matches = |rule: &&Rule| {
-            rule.ports.contains(&port) && rule.prefix.is_none_or(|prefix| prefix.contains(address))
-        };
+        let matches =
+            |rule: &&Rule| rule.ports.contains(&port) && rule.matches.has(name, address);
+        let mut allows_public = self.allows_public;
         match self.rules.iter().find(matches) {
-            Some(rule) if rule.allows => return Ok(Verdict::Allowed),
-            Some(_) => return Err(Prohibited::Denied(target)),
+            Some(rule) if !rule.allows => return Err(Prohibited::Denied(target)),
+            Some(rule) if matches!(rule.matches, Matches::Prefix(_)) => {
+                return Ok(Verdict::Allowed);
+            }
+            Some(_) => allows_public = true,
             None => {}
         }
         match special_purpose(address) {
             Some(kind) => Err(Prohibited::Special { address, kind }),
-            None if self.allows_public => Ok(Verdict::Public),
+            None if allows_public => Ok(Verdict::Public),
             None => Err(Prohibited::NotAllowed(target)),
         }
     }

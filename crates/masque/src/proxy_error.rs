@@ -18,8 +18,10 @@ pub enum ProxyError {
     DestinationIpProhibited,
     /// The system has no route to the address.
     DestinationIpUnroutable,
-    /// The target does not receive packets, by an ICMP message.
+    /// The target does not receive packets, by an ICMP message, or refuses connections.
     ConnectionRefused,
+    /// The target does not answer in time.
+    ConnectionTimeout,
     /// The proxy has no room for another tunnel.
     ConnectionLimitReached,
     /// The client may not use the proxy, or has too many tunnels.
@@ -39,6 +41,7 @@ impl ProxyError {
             Self::DestinationIpProhibited => "destination_ip_prohibited",
             Self::DestinationIpUnroutable => "destination_ip_unroutable",
             Self::ConnectionRefused => "connection_refused",
+            Self::ConnectionTimeout => "connection_timeout",
             Self::ConnectionLimitReached => "connection_limit_reached",
             Self::HttpRequestDenied => "http_request_denied",
             Self::ProxyLoopDetected => "proxy_loop_detected",
@@ -49,7 +52,7 @@ impl ProxyError {
     /// Returns the status of a response with this error.
     pub const fn status(self) -> StatusCode {
         match self {
-            Self::DnsTimeout => StatusCode::GATEWAY_TIMEOUT,
+            Self::DnsTimeout | Self::ConnectionTimeout => StatusCode::GATEWAY_TIMEOUT,
             Self::DnsError
             | Self::DestinationIpUnroutable
             | Self::ConnectionRefused

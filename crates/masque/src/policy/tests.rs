@@ -222,3 +222,58 @@ const PUBLIC: &[&str] = &[
     "64:ff9b::8.8.8.8",
     "2002:808:808::1",
 ];
+
+#[test]
+fn rules_for_names_allow_public_addresses_only() {
+    let policy = Policy::nothing()
+        .deny_names("bad.example.org".parse().unwrap(), 0..=65535)
+        .allow_names("*.example.org".parse().unwrap(), 443..=443)
+        .allow("10.1.0.0/16".parse().unwrap(), 443..=443);
+    for (name, target, expected) in [
+        (Some("www.example.org"), "8.8.8.8:443", true),
+        (Some("WWW.example.org."), "8.8.8.8:443", true),
+        (Some("www.example.org"), "8.8.8.8:80", false),
+        (Some("bad.example.org"), "8.8.8.8:443", false),
+        (Some("example.org"), "8.8.8.8:443", false),
+        (None, "8.8.8.8:443", false),
+        // Whoever controls the name chooses its addresses.
+        (Some("www.example.org"), "127.0.0.1:443", false),
+        (Some("www.example.org"), "10.1.0.1:443", false),
+        (Some("www.example.org"), "[64:ff9b::7f00:1]:443", false),
+        (Some("other.test"), "10.1.0.1:443", true),
+        (None, "10.1.0.1:443", true),
+    ] {
+        let judged = policy.judge_as(name, target.parse().unwrap());
+        assert_eq!(judged.is_ok(), expected, "{name:?} {target} {judged:?}");
+    }
+}
+
+#[test]
+fn names_that_are_denied_are_not_resolved() {
+    let policy = Policy::public_only()
+        .deny("10.0.0.0/8".parse().unwrap(), 0..=65535)
+        .deny_names("*.test".parse().unwrap(), 80..=80)
+        .allow("192.168.0.0/16".parse().unwrap(), 22..=22)
+        .deny_all(22..=22);
+    for (name, port, expected) in [
+        ("a.test", 80, false),
+        ("a.test", 443, true),
+        ("example.org", 80, true),
+        // Its address may be the one that is allowed.
+        ("example.org", 22, true),
+    ] {
+        assert_eq!(
+            policy.judge_name(name, port).is_ok(),
+            expected,
+            "{name}:{port}"
+        );
+    }
+    assert!(Policy::nothing().deny_all(0..=65535).judge_name("a.b", 1).is_err());
+    let public = "8.8.8.8:443".parse().unwrap();
+    let policy = Policy::public_only()
+        .allow_public(443..=443)
+        .deny_all(0..=65535);
+    assert_eq!(policy.judge(public), Ok(public));
+    assert!(judge(&policy, "8.8.8.8:80").is_err());
+    assert!(judge(&policy, "127.0.0.1:443").is_err());
+}

@@ -1,0 +1,188 @@
+//! The decisions of a proxy that do not depend on the protocol of a tunnel: clients, numbers of tunnels, targets.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use courser_masque::request::Refusal;
+use courser_masque::{Host, Limits, Policy, ProxyError, Target};
+use http::StatusCode;
+use http::request::Parts;
+
+use crate::clients::{Client, Denied, Full, Permit, Table};
+use crate::connect::judge;
+use crate::resolve::{Lookups, Resolver, Resolving, system};
+
+/// The decisions of a proxy that all of its protocols share: who its clients are, how many tunnels each may have, and
+/// which addresses they may reach.
+///
+/// [`UdpProxy::gate`](crate::UdpProxy::gate) returns the one of a UDP proxy, so that a proxy for TCP beside it has the
+/// same policy and counts its tunnels together with those for UDP. Clones share their tunnels.
+#[derive(Clone)]
+pub struct Gate {
+    policy: Arc<Policy>,
+    limits: Limits,
+    name: Arc<str>,
+    authentication: Authentication,
+    resolver: Resolver,
+    table: Arc<Table>,
+    lookups: Lookups,
+}
+
+/// Returns the client of a request.
+type Authenticate = dyn Fn(&Parts) -> Result<Client, Denied> + Send + Sync;
+
+#[derive(Clone)]
+enum Authentication {
+    /// The program has not decided.
+    Missing,
+    None,
+    By(Arc<Authenticate>),
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gate")
+            .field("policy", &self.policy)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Gate {
+    /// Creates a gate without clients, with the default limits. See [`UdpProxy`](crate::UdpProxy) for its settings.
+    pub fn new(policy: Policy) -> Self {
+        Self {
+            policy: Arc::new(policy),
+            limits: Limits::default(),
+            name: "courser".into(),
+            authentication: Authentication::Missing,
+            resolver: system(),
+            table: Arc::default(),
+            lookups: Lookups::default(),
+        }
+    }
+
+    /// Sets the check of clients. See [`UdpProxy::authenticate`](crate::UdpProxy::authenticate).
+    #[must_use]
+    pub fn authenticate(
+        mut self,
+        check: impl Fn(&Parts) -> Result<Client, Denied> + Send + Sync + 'static,
+    ) -> Self {
+        self.authentication = Authentication::By(Arc::new(check));
+        self
+    }
+
+    /// Admits everybody who can send a request. See [`UdpProxy::open_to_all`](crate::UdpProxy::open_to_all).
+    #[must_use]
+    pub fn open_to_all(mut self) -> Self {
+        self.authentication = Authentication::None;
+        self
+    }
+
+    /// Sets what clients may use.
+    #[must_use]
+    pub const fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets the name of the proxy in the field Proxy-Status (RFC 9209). Default `courser`.
+    #[must_use]
+    pub fn name(mut self, name: &str) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Sets the resolver of names. See [`UdpProxy::resolver`](crate::UdpProxy::resolver).
+    #[must_use]
+    pub fn resolver(
+        mut self,
+        resolve: impl Fn(String, u16) -> Resolving + Send + Sync + 'static,
+    ) -> Self {
+        self.resolver = Arc::new(resolve);
+        self
+    }
+
+    /// Returns the number of open tunnels of all protocols.
+    pub fn open(&self) -> usize {
+        self.table.open()
+    }
+
+    pub(crate) const fn current_limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Authenticates the client of a request, and counts a tunnel of it until the permit is dropped.
+    ///
+    /// # Errors
+    /// Returns the refusal for the client: 407 without credentials, 403 for a client that may not use the proxy, 429 and
+    /// 503 without room for another tunnel.
+    pub fn admit(&self, parts: &Parts) -> Result<Permit, Refusal> {
+        let client = match &self.authentication {
+            Authentication::Missing => return Err(Denied::challenge("Bearer").into_refusal()),
+            Authentication::None => peer_of(parts),
+            Authentication::By(check) => Some(check(parts).map_err(Denied::into_refusal)?),
+        };
+        let admitted = self.table.admit(client, &self.limits);
+        admitted.map_err(|full| match full {
+            Full::Proxy => self.refuse(ProxyError::ConnectionLimitReached, "the proxy has no room"),
+            Full::Client => {
+                let text = "the client has as many tunnels as it may have";
+                let mut refusal = self.refuse(ProxyError::HttpRequestDenied, text);
+                refusal.status = StatusCode::TOO_MANY_REQUESTS;
+                refusal
+            }
+        })
+    }
+
+    /// Resolves the name of a target, and returns its allowed addresses, at least one. A socket must be connected to one of
+    /// these, so that no name is looked up a second time.
+    ///
+    /// # Errors
+    /// Returns the refusal for the client: 403 if no address is allowed, 502 and 504 for a name that is not resolved.
+    ///
+    /// # Cancel safety
+    /// Safe: dropping the future has no effect.
+    pub async fn addresses(&self, target: &Target) -> Result<Vec<SocketAddr>, Refusal> {
+        let port = target.port().get();
+        let (name, mut addresses) = match target.host() {
+            Host::Ip(ip) => (None, vec![SocketAddr::from((*ip, port))]),
+            Host::Name(name) => (Some(name.as_str()), self.resolve(name, port).await?),
+        };
+        addresses.truncate(self.limits.answers);
+        // A resolver of the user may return other ports, which nobody has asked for.
+        addresses
+            .iter_mut()
+            .for_each(|address| address.set_port(port));
+        judge(&self.policy, name, &addresses).map_err(|(error, reason)| self.refuse(error, &reason))
+    }
+
+    async fn resolve(&self, name: &str, port: u16) -> Result<Vec<SocketAddr>, Refusal> {
+        self.policy.judge_name(name, port).map_err(|denied| {
+            self.refuse(ProxyError::DestinationIpProhibited, &denied.to_string())
+        })?;
+        let (resolver, time) = (&self.resolver, self.limits.resolution);
+        let resolved = self.lookups.resolve(resolver, name, port, time).await;
+        resolved.map_err(|error| self.refuse(error, &format!("{name} is not resolved")))
+    }
+
+    /// Returns a refusal with the name of the proxy.
+    pub fn refuse(&self, error: ProxyError, reason: &str) -> Refusal {
+        error.refusal(&self.name, reason)
+    }
+}
+
+/// Returns the client at the address of a connection of `courser::serve`.
+fn peer_of(parts: &Parts) -> Option<Client> {
+    #[cfg(feature = "server")]
+    return parts
+        .extensions
+        .get::<courser_server::Peer>()
+        .map(|peer| Client::at(peer.address().ip()));
+    #[cfg(not(feature = "server"))]
+    {
+        let _ = parts;
+        None
+    }
+}
