@@ -19,8 +19,9 @@ pub(crate) fn embedded(address: Ipv6Addr, nat64: &[Ipv6Addr]) -> Option<Ipv4Addr
     if SIX_TO_FOUR.contains(address.into()) {
         return Some(v4(2));
     }
-    let is_low =
-        IPV4_COMPATIBLE.contains(address.into()) || IPV4_TRANSLATED.contains(address.into());
+    let is_compatible = IPV4_COMPATIBLE.contains(address.into())
+        && ![Ipv6Addr::UNSPECIFIED, Ipv6Addr::LOCALHOST].contains(&address);
+    let is_low = is_compatible || IPV4_TRANSLATED.contains(address.into());
     (is_low || NAT64.contains(address.into()) || nat64.iter().any(has_prefix_of)).then(|| v4(12))
 }
 

@@ -71,6 +71,16 @@ fn names_are_judged_by_each_of_their_addresses() {
     assert!(policy.judge_all(many, 16).is_err());
 }
 
+/// `::1` is no IPv4 address inside of an IPv6 one, although it begins like those (RFC 4291 §2.5.5.1).
+#[test]
+fn rules_can_allow_the_loopback_address_of_ipv6() {
+    let policy = Policy::nothing().allow("::1".parse().unwrap(), 443..=443);
+    let target = "[::1]:443".parse().unwrap();
+    assert_eq!(policy.judge(target), Ok(target));
+    assert!(policy.is_named(target));
+    assert!(judge(&policy, "[::2]:443").is_err());
+}
+
 #[test]
 fn the_first_rule_that_matches_decides() {
     let prefix = |text: &str| text.parse::<Prefix>().unwrap();
