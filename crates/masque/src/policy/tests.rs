@@ -285,7 +285,12 @@ fn names_that_are_denied_are_not_resolved() {
             "{name}:{port}"
         );
     }
-    assert!(Policy::nothing().deny_all(0..=65535).judge_name("a.b", 1).is_err());
+    assert!(
+        Policy::nothing()
+            .deny_all(0..=65535)
+            .judge_name("a.b", 1)
+            .is_err()
+    );
     let public = "8.8.8.8:443".parse().unwrap();
     let policy = Policy::public_only()
         .allow_public(443..=443)
@@ -293,4 +298,13 @@ fn names_that_are_denied_are_not_resolved() {
     assert_eq!(policy.judge(public), Ok(public));
     assert!(judge(&policy, "8.8.8.8:80").is_err());
     assert!(judge(&policy, "127.0.0.1:443").is_err());
+    // A private address is none of the first rule.
+    let policy = Policy::nothing()
+        .allow_public(443..=443)
+        .allow("10.1.2.3".parse().unwrap(), 443..=443);
+    assert!(judge(&policy, "10.1.2.3:443").is_ok());
+    assert!(judge(&policy, "10.1.2.4:443").is_err());
+    assert!(judge(&policy, "[64:ff9b::10.1.2.4]:443").is_err());
+    assert!(judge(&policy, "8.8.8.8:443").is_ok());
+    assert!(policy.judge_name("a.b", 443).is_ok());
 }
