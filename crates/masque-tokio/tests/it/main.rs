@@ -1,6 +1,7 @@
 //! Proxies and clients on loopback, over all versions of HTTP.
 
 mod hostile;
+mod isolation;
 mod limits;
 mod nested;
 mod refusals;

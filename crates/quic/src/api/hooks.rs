@@ -16,7 +16,7 @@ mod endpoint;
 mod locked_streams;
 mod streams;
 
-pub use courser_udp::{is_transient, parse_ip};
+pub use courser_udp::{ErrorCause, is_transient, parse_ip};
 
 pub use self::connection::{ConnectionHooks, Opened};
 pub use self::endpoint::{EndpointHooks, inherit};
