@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use courser_base::Time;
@@ -54,6 +54,8 @@ pub(crate) struct Relay {
     datagrams: Vec<Bytes>,
     idle: Pin<Box<Sleep>>,
     last: Instant,
+    /// The first report since the last packet of the target that it cannot be reached.
+    unreachable_since: Option<Instant>,
     to_target: Passed,
     from_target: Passed,
     dropped: u64,
@@ -78,6 +80,7 @@ impl Relay {
             datagrams: Vec::new(),
             idle: Box::pin(runtime::sleep(limits.idle)),
             last: begin,
+            unreachable_since: None,
             to_target: Passed::default(),
             from_target: Passed::default(),
             dropped: 0,
@@ -183,7 +186,11 @@ impl Relay {
             datagram::encode_batch(contents, received.segment_size, datagrams);
             Poll::Ready(io::Result::Ok(received.len))
         });
-        if self.target.take_unreachable().is_some() {
+        let mut is_over = false;
+        while self.target.take_unreachable().is_some() {
+            is_over = self.on_unreachable();
+        }
+        if is_over {
             return Poll::Ready(Err(()));
         }
         match polled {
@@ -192,7 +199,7 @@ impl Relay {
                 Poll::Ready(Ok(()))
             }
             Poll::Ready(Err(error)) => match error.kind() {
-                io::ErrorKind::ConnectionRefused => Poll::Ready(Err(())),
+                io::ErrorKind::ConnectionRefused if self.on_unreachable() => Poll::Ready(Err(())),
                 _ if courser_quic::hooks::is_transient(&error) => Poll::Ready(Ok(())),
                 _ => Poll::Ready(Err(())),
             },
@@ -200,8 +207,19 @@ impl Relay {
         }
     }
 
+    /// Notes a report that the target cannot be reached. Returns true if it ends the tunnel (RFC 9298 §3.1).
+    ///
+    /// Before the first answer it does so at once. Later it may be forged by anybody who knows the addresses, or have a
+    /// cause that passes, so that the target has to be silent for a while (RFC 8085 §5.2).
+    fn on_unreachable(&mut self) -> bool {
+        let now = runtime::now();
+        let first = *self.unreachable_since.get_or_insert(now);
+        !self.allowance.has_answer() || now - first >= UNREACHABLE
+    }
+
     fn on_received(&mut self, bytes: u64) {
         self.allowance.on_answer();
+        self.unreachable_since = None;
         let count = self.datagrams.len() as u64;
         self.from_target.packets += count;
         self.from_target.bytes += bytes;
@@ -281,6 +299,10 @@ impl Drop for Counted {
         self.0.open.fetch_sub(1, Relaxed);
     }
 }
+
+/// Time without a packet of the target, and with reports that it cannot be reached, after which it is not: long enough
+/// for a service to start again, and for a route to be found.
+const UNREACHABLE: Duration = Duration::from_secs(3);
 
 /// Payloads of a client that are sent at a time.
 const BATCH: usize = 64;

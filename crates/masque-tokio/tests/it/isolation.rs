@@ -1,5 +1,7 @@
 //! Tunnels, clients and targets that harm no others.
 
+use courser_masque_tokio::Ended;
+
 use super::*;
 
 async fn bound() -> (UdpSocket, String) {
@@ -18,6 +20,38 @@ async fn sender_of(target: &UdpSocket) -> SocketAddr {
 async fn exchange(socket: &Socket) {
     socket.send(b"hello").expect("open");
     assert_eq!(within(socket.recv()).await.expect("open"), "hello");
+}
+
+/// RFC 9298 §3.1, RFC 8085 §5.2: a target that has answered may be silent for a moment, and anybody who knows the
+/// addresses can forge an ICMP message about it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_target_that_restarts_keeps_its_tunnel() {
+    let started = start(open_proxy()).await;
+    for carrier in ALL {
+        let (target, address) = bound().await;
+        let socket = started.open(carrier, &address).await;
+        socket.send(b"first").expect("open");
+        let from = sender_of(&target).await;
+        target.send_to(b"answer", from).await.expect("sent");
+        assert_eq!(within(socket.recv()).await.expect("open"), "answer");
+        drop(target);
+        for _ in 0..3 {
+            socket.send(b"lost").expect("open");
+            tokio::time::sleep(Duration::from_millis(30)).await;
+        }
+        let target = UdpSocket::bind(&address).await.expect("free again");
+        socket.send(b"second").expect("open");
+        assert_eq!(sender_of(&target).await, from, "{carrier:?}");
+        drop(target);
+        // One that does not come back ends the tunnel.
+        let ended = async {
+            while socket.send(b"lost").is_ok() {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            socket.closed().await
+        };
+        assert!(!matches!(within(ended).await, Ended::Closed), "{carrier:?}");
+    }
 }
 
 /// Addresses to which the system does not send are no lack of room.
