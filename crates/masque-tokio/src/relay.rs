@@ -14,7 +14,7 @@ use bytes::Bytes;
 use courser_base::Time;
 use courser_http3_tokio::Code;
 use courser_masque::{Allowance, Limits, datagram};
-use courser_quic::hooks::PeerSocket;
+use courser_quic::hooks::{ErrorCause, PeerSocket};
 use courser_quic::runtime::{self, Sleep};
 
 use crate::record::{OnEnd, RecordedEnd, TunnelRecord};
@@ -266,15 +266,39 @@ fn send_all<'a>(
             packets += 1;
             is_open = next.len() == segment;
         }
-        send(target, batch, segment, &mut sent);
+        send(
+            |rest| target.try_send(rest, segment),
+            batch,
+            segment,
+            &mut sent,
+        );
     }
     sent
 }
 
 /// Sends a batch, and counts what the system has accepted. The others are dropped, like in a router: those that are too
 /// large for the path must not be fragmented (RFC 9298 §3.1), and those for which the socket has no room must not wait.
-fn send(target: &PeerSocket, mut batch: &[u8], segment: usize, sent: &mut Passed) {
-    while let Ok(taken) = target.try_send(batch, segment) {
+fn send(
+    try_send: impl Fn(&[u8]) -> io::Result<usize>,
+    mut batch: &[u8],
+    segment: usize,
+    sent: &mut Passed,
+) {
+    loop {
+        let taken = match try_send(batch) {
+            Ok(taken) => taken,
+            // All have one length, except that the last one may be shorter.
+            Err(error) if ErrorCause::of(&error) == ErrorCause::TooLarge => {
+                let last = batch.len().checked_rem(segment).unwrap_or(0);
+                let before = batch.len() - last;
+                if before == 0 || last == 0 {
+                    return;
+                }
+                batch = &batch[before..];
+                continue;
+            }
+            Err(_) => return,
+        };
         sent.packets += taken.div_ceil(segment.max(1)).max(1) as u64;
         sent.bytes += taken as u64;
         batch = &batch[taken.min(batch.len())..];
@@ -315,3 +339,29 @@ const BUFFER: usize = 65_536;
 
 /// Batches of both directions before other tasks have their turn.
 const TURNS: usize = 16;
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    /// The search for the path MTU sends a packet that is too large, and others right after it.
+    #[test]
+    fn a_packet_behind_one_that_is_too_large_is_sent() {
+        for (len, segment, expected) in [
+            (2 * 1452 + 40, 1452, (1, 40)),
+            (1452 + 40, 1452, (1, 40)),
+            (2 * 1452, 1452, (0, 0)),
+            (1452, 1452, (0, 0)),
+            (3 * 1200 + 40, 1200, (4, 3640)),
+            (0, 0, (1, 0)),
+        ] {
+            let mut sent = Passed::default();
+            let narrow = |rest: &[u8]| match rest.len().min(segment) {
+                ..=1300 => Ok(rest.len()),
+                _ => Err(io::Error::from_raw_os_error(90)), // EMSGSIZE
+            };
+            send(narrow, &vec![7; len], segment, &mut sent);
+            assert_eq!((sent.packets, sent.bytes), expected, "{len} {segment}");
+        }
+    }
+}
