@@ -138,17 +138,18 @@ impl Tunnel {
                     .fetch_add((payloads.len() - before) as u64, Relaxed);
                 return Poll::Ready(Ok(()));
             }
-            if let Some(end) = end {
-                return Poll::Ready(Err(end));
-            }
-            let Some(datagrams) = &self.0.datagrams else {
-                return Poll::Pending;
+            // What arrived before the other end has closed the tunnel is still there.
+            let datagrams = match &end {
+                Some(Ended::Closed | Ended::Malformed(_)) => None,
+                _ => self.0.datagrams.as_ref(),
             };
-            if ready!(datagrams.poll_receive_many(cx, payloads, most)).is_none() {
-                // The stream tells why.
-                return Poll::Pending;
+            let received = datagrams.map(|it| it.poll_receive_many(cx, payloads, most));
+            match (received, end) {
+                (Some(Poll::Ready(Some(_))), _) => self.decode(payloads, before),
+                (_, Some(end)) => return Poll::Ready(Err(end)),
+                // If no more can arrive, the stream tells why.
+                (_, None) => return Poll::Pending,
             }
-            self.decode(payloads, before);
         }
     }
 

@@ -54,6 +54,42 @@ async fn a_target_that_restarts_keeps_its_tunnel() {
     }
 }
 
+/// Datagrams that have arrived before the end of the stream are not lost with it.
+#[tokio::test(flavor = "multi_thread")]
+async fn packets_before_the_end_are_received() {
+    let identity = Identity::dev().expect("an identity");
+    let mut settings = h3::Config::new(Side::Server);
+    courser_masque_tokio::enable(&mut settings, Side::Server);
+    let server = courser_server::serve("127.0.0.1:0", identity.clone())
+        .config(settings)
+        .bind()
+        .expect("a free port");
+    let address = server.local_addr();
+    let service = tower::service_fn(
+        |mut request: http::Request<courser_server::Body>| async move {
+            let upgrade = h3::upgrade(&mut request).expect("a CONNECT");
+            tokio::spawn(async move {
+                let stream = upgrade.await.expect("accepted");
+                let datagrams = stream.datagrams().cloned().expect("datagrams");
+                datagrams.negotiated().await;
+                for number in 0..3 {
+                    datagrams.send(&[0, number]).expect("open");
+                }
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            });
+            Ok::<_, std::convert::Infallible>(http::Response::new(h3::Empty))
+        },
+    );
+    tokio::spawn(server.service(service).into_future());
+    let started = Started { address, identity };
+    let socket = started.open(Carrier::Http3, "192.0.2.1:443").await;
+    assert_eq!(within(socket.closed()).await, Ended::ByPeer);
+    for number in 0..3 {
+        assert_eq!(within(socket.recv()).await.expect("kept"), vec![number]);
+    }
+    assert_eq!(within(socket.recv()).await, Err(Ended::ByPeer));
+}
+
 /// Addresses to which the system does not send are no lack of room.
 #[tokio::test(flavor = "multi_thread")]
 async fn addresses_of_broadcasts_are_prohibited() {
