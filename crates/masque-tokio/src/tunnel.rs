@@ -28,6 +28,8 @@ struct Shared {
     received: AtomicU64,
     sent: AtomicU64,
     dropped: AtomicU64,
+    /// Payloads of capsules for which there was no room.
+    overflowed: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -113,10 +115,12 @@ impl Tunnel {
             received: AtomicU64::new(0),
             sent: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
+            overflowed: AtomicU64::new(0),
         });
         let driver = Driver {
             tunnel: Self(shared.clone()),
             stream,
+            side,
         };
         runtime::spawn(driver.run());
         Self(shared)
@@ -348,7 +352,8 @@ impl Tunnel {
     }
 
     pub(crate) fn stats(&self) -> TunnelStats {
-        let overflowed = self.0.datagrams.as_ref().map_or(0, Datagrams::dropped);
+        let overflowed = self.0.datagrams.as_ref().map_or(0, Datagrams::dropped)
+            + self.0.overflowed.load(Relaxed);
         TunnelStats {
             received: self.0.received.load(Relaxed),
             sent: self.0.sent.load(Relaxed),
@@ -363,6 +368,7 @@ impl Tunnel {
 struct Driver {
     tunnel: Tunnel,
     stream: Stream,
+    side: Side,
 }
 
 impl Driver {
@@ -413,10 +419,13 @@ impl Driver {
         Poll::Ready(())
     }
 
-    /// Reads capsules while there is room. `Ready` when the direction has ended.
+    /// Reads capsules. `Ready` when the direction has ended.
+    ///
+    /// A proxy waits while there is no room: its relay makes some at once. A client drops what is too much, as a system
+    /// does for a UDP socket: its program may never read, and the credit of a connection belongs to all of its tunnels.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
         for _ in 0..TURN {
-            if !self.tunnel.0.state.lock().incoming.has_room() {
+            if self.side == Side::Server && !self.tunnel.0.state.lock().incoming.has_room() {
                 return Poll::Pending; // The receiver wakes this task.
             }
             let datagram = match ready!(self.stream.poll_next(cx)) {
@@ -426,6 +435,9 @@ impl Driver {
             };
             let mut state = self.tunnel.0.state.lock();
             match datagram::decode(datagram) {
+                Ok(Decoded::Udp(_)) if !state.incoming.has_room() => {
+                    self.tunnel.0.overflowed.fetch_add(1, Relaxed);
+                }
                 Ok(Decoded::Udp(payload)) => {
                     state.incoming.push(payload);
                     if let Some(receiver) = state.receiver.take() {

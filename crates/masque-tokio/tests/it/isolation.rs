@@ -1,5 +1,7 @@
 //! Tunnels, clients and targets that harm no others.
 
+use std::task::Poll;
+
 use courser_masque_tokio::Ended;
 
 use super::*;
@@ -20,6 +22,50 @@ async fn sender_of(target: &UdpSocket) -> SocketAddr {
 async fn exchange(socket: &Socket) {
     socket.send(b"hello").expect("open");
     assert_eq!(within(socket.recv()).await.expect("open"), "hello");
+}
+
+/// Limit K626: packets that nobody reads are dropped, instead of waiting in the credit of a connection that others use.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tunnel_that_nobody_reads_stops_no_other_one() {
+    let proxy = open_proxy();
+    let started = start(proxy.clone()).await;
+    let client = started.client(Carrier::Http2).await;
+    let echo = echo().await.to_string();
+    let other = within(client.open(&echo)).await.expect("accepted");
+    exchange(&other).await;
+    let mut unread = Vec::new();
+    for _ in 0..3 {
+        let (target, address) = bound().await;
+        let socket = within(client.open(&address)).await.expect("accepted");
+        socket.send(b"begin").expect("open");
+        let from = sender_of(&target).await;
+        // More than the client keeps and gives credit for.
+        for number in 0..12_000_u32 {
+            target.send_to(&[7; 1000], from).await.expect("sent");
+            if number % 50 == 0 {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        }
+        unread.push((target, socket));
+    }
+    exchange(&other).await;
+    exchange(&within(client.open(&echo)).await.expect("accepted")).await;
+    let passed = proxy.stats().from_targets;
+    assert!(passed > 24_000, "{passed} of 36 000 packets");
+    for (_, socket) in &unread {
+        until(|| socket.stats().dropped_receiving > 5_000).await;
+        // What was kept is there.
+        let mut kept = 0;
+        while let Poll::Ready(Ok(_)) = poll_once(socket).await {
+            kept += 1;
+        }
+        assert!((1000..=1024).contains(&kept), "{kept}");
+    }
+}
+
+/// Polls for a packet without waiting.
+async fn poll_once(socket: &Socket) -> Poll<Result<bytes::Bytes, Ended>> {
+    std::future::poll_fn(|cx| Poll::Ready(socket.poll_recv(cx))).await
 }
 
 /// RFC 9298 §3.1, RFC 8085 §5.2: a target that has answered may be silent for a moment, and anybody who knows the
