@@ -145,10 +145,26 @@ impl Gate {
     /// # Cancel safety
     /// Safe: dropping the future has no effect.
     pub async fn addresses(&self, target: &Target) -> Result<Vec<SocketAddr>, Refusal> {
+        self.addresses_for(None, target).await
+    }
+
+    /// Returns the allowed addresses of a target like [`addresses`](Self::addresses), for a client whose lookups are
+    /// counted apart: names that are not answered do not delay those of others.
+    ///
+    /// # Errors
+    /// The errors of [`addresses`](Self::addresses).
+    ///
+    /// # Cancel safety
+    /// Safe: dropping the future has no effect.
+    pub async fn addresses_for(
+        &self,
+        client: Option<&Client>,
+        target: &Target,
+    ) -> Result<Vec<SocketAddr>, Refusal> {
         let port = target.port().get();
         let (name, mut addresses) = match target.host() {
             Host::Ip(ip) => (None, vec![SocketAddr::from((*ip, port))]),
-            Host::Name(name) => (Some(name.as_str()), self.resolve(name, port).await?),
+            Host::Name(name) => (Some(name.as_str()), self.resolve(client, name, port).await?),
         };
         addresses.truncate(self.limits.answers);
         // A resolver of the user may return other ports, which nobody has asked for.
@@ -158,12 +174,20 @@ impl Gate {
         judge(&self.policy, name, &addresses).map_err(|(error, reason)| self.refuse(error, &reason))
     }
 
-    async fn resolve(&self, name: &str, port: u16) -> Result<Vec<SocketAddr>, Refusal> {
+    async fn resolve(
+        &self,
+        client: Option<&Client>,
+        name: &str,
+        port: u16,
+    ) -> Result<Vec<SocketAddr>, Refusal> {
         self.policy.judge_name(name, port).map_err(|denied| {
             self.refuse(ProxyError::DestinationIpProhibited, &denied.to_string())
         })?;
         let (resolver, time) = (&self.resolver, self.limits.resolution);
-        let resolved = self.lookups.resolve(resolver, name, port, time).await;
+        let resolved = self
+            .lookups
+            .resolve(client, resolver, (name, port), time)
+            .await;
         resolved.map_err(|error| self.refuse(error, &format!("{name} is not resolved")))
     }
 

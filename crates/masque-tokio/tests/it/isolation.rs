@@ -1,8 +1,10 @@
 //! Tunnels, clients and targets that harm no others.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::Poll;
 
-use courser_masque_tokio::Ended;
+use courser_masque_tokio::{Client, Denied, Ended};
 
 use super::*;
 
@@ -66,6 +68,45 @@ async fn a_tunnel_that_nobody_reads_stops_no_other_one() {
 /// Polls for a packet without waiting.
 async fn poll_once(socket: &Socket) -> Poll<Result<bytes::Bytes, Ended>> {
     std::future::poll_fn(|cx| Poll::Ready(socket.poll_recv(cx))).await
+}
+
+/// Limit K624: a client whose names are never resolved.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_with_slow_names_leaves_lookups_to_others() {
+    let target = echo().await;
+    let begun = Arc::new(AtomicUsize::new(0));
+    let count = begun.clone();
+    let proxy = UdpProxy::new(local())
+        .authenticate(|request| match request.headers.get("proxy-authorization") {
+            Some(name) => Ok(Client::new(name.to_str().unwrap_or_default())),
+            None => Err(Denied::challenge("Basic")),
+        })
+        .resolver(move |name, _| {
+            count.fetch_add(1, Relaxed);
+            Box::pin(async move {
+                match name.as_str() {
+                    "slow.example" => std::future::pending().await,
+                    _ => Ok(vec![target]),
+                }
+            })
+        });
+    let started = start(proxy).await;
+    let client = |name| {
+        let builder = started
+            .builder(Carrier::Http3)
+            .header("proxy-authorization", name);
+        within(builder.expect("valid").connect())
+    };
+    let slow = client("mallory").await.expect("connected");
+    for _ in 0..90 {
+        let slow = slow.clone();
+        tokio::spawn(async move { slow.open("slow.example:443").await });
+    }
+    until(|| begun.load(Relaxed) >= 16).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let other = client("alice").await.expect("connected");
+    let name = format!("echo.example:{}", target.port());
+    exchange(&within(other.open(&name)).await.expect("resolved")).await;
 }
 
 /// RFC 9298 §3.1, RFC 8085 §5.2: a target that has answered may be silent for a moment, and anybody who knows the
