@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use courser_masque::request::Refusal;
 use courser_masque::{Host, Limits, Policy, ProxyError, Target};
-use http::StatusCode;
 use http::request::Parts;
+use http::{StatusCode, Version};
 
 use crate::clients::{Client, Denied, Full, Permit, Table};
 use crate::connect::judge;
@@ -124,7 +124,12 @@ impl Gate {
             Authentication::None => peer_of(parts),
             Authentication::By(check) => Some(check(parts).map_err(Denied::into_refusal)?),
         };
-        let admitted = self.table.admit(client, &self.limits);
+        // Over HTTP/1.1 the connection to the client is part of the tunnel.
+        let descriptors = match parts.version {
+            Version::HTTP_2 | Version::HTTP_3 => 1,
+            _ => 2,
+        };
+        let admitted = self.table.admit(client, descriptors, &self.limits);
         admitted.map_err(|full| match full {
             Full::Proxy => self.refuse(ProxyError::ConnectionLimitReached, "the proxy has no room"),
             Full::Client => {
