@@ -64,13 +64,13 @@ pub enum Ended {
     /// This end has closed the tunnel.
     #[error("this end has closed the tunnel")]
     Closed,
-    /// The other end has closed the tunnel: a proxy does that if its socket has failed, or was idle for too long.
+    /// The other end has closed the tunnel: a proxy does that if no packet has passed for too long.
     #[error("the other end has closed the tunnel")]
     ByPeer,
     /// The other end has sent a malformed datagram.
     #[error("the other end has sent {0}")]
     Malformed(datagram::Malformed),
-    /// The stream or its connection was lost.
+    /// The stream or its connection was lost. A proxy resets the stream if the target cannot be reached.
     #[error("the stream of the tunnel was lost: {0}")]
     Lost(String),
 }
