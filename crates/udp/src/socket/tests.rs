@@ -252,7 +252,11 @@ fn buffers_can_be_limited() {
         let capabilities = socket.capabilities();
         (capabilities.receive_buffer, capabilities.send_buffer)
     };
-    assert_eq!(buffers(&limited), (64 * 1024, 64 * 1024));
+    let (receive, send) = buffers(&limited);
+    assert!(
+        receive <= 64 * 1024 && send <= 64 * 1024,
+        "{receive} {send}"
+    );
     // Buffers that are small enough stay as they are.
     let before = buffers(&usual);
     assert!(before.0 > 64 * 1024, "{before:?}");
