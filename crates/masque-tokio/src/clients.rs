@@ -50,7 +50,7 @@ pub struct Denied(Option<HeaderValue>);
 
 impl Denied {
     /// The request lacks valid credentials: 407 with a challenge, for example `Bearer` or `Basic realm="proxy"` (RFC
-    /// 9110 §11.7.1). A challenge that is no valid field is left out.
+    /// 9110 §11.7.1). A challenge that is no valid field becomes `Bearer`.
     pub fn challenge(challenge: &str) -> Self {
         let value = HeaderValue::try_from(challenge);
         Self(Some(value.unwrap_or(HeaderValue::from_static("Bearer"))))
@@ -84,6 +84,7 @@ pub(crate) struct Table {
 #[derive(Debug, Default)]
 struct Counts {
     open: usize,
+    descriptors: usize,
     by_client: HashMap<Client, usize>,
 }
 
@@ -95,31 +96,35 @@ pub(crate) enum Full {
 }
 
 impl Table {
-    /// Admits a tunnel of a client; `None` is a client without a name, whose tunnels count in all only.
+    /// Admits a tunnel of a client that uses these file descriptors; `None` is a client without a name, whose tunnels
+    /// count in all only.
     pub(crate) fn admit(
         self: &Arc<Self>,
         client: Option<Client>,
+        descriptors: usize,
         limits: &Limits,
     ) -> Result<Permit, Full> {
-        let descriptors = *self
+        let most = *self
             .descriptors
-            .get_or_init(|| descriptors().unwrap_or(usize::MAX));
+            .get_or_init(|| available_descriptors().unwrap_or(usize::MAX));
         let mut counts = self.counts.lock();
-        if counts.open >= limits.tunnels.min(descriptors) {
+        if counts.open >= limits.tunnels || counts.descriptors + descriptors > most {
             return Err(Full::Proxy);
         }
         if let Some(client) = &client {
-            let count = counts.by_client.entry(client.clone()).or_default();
-            if *count >= limits.tunnels_per_client {
+            let count = counts.by_client.get(client).copied().unwrap_or(0);
+            if count >= limits.tunnels_per_client {
                 return Err(Full::Client);
             }
-            *count += 1;
+            counts.by_client.insert(client.clone(), count + 1);
         }
         counts.open += 1;
+        counts.descriptors += descriptors;
         drop(counts);
         Ok(Permit {
             table: self.clone(),
             client,
+            descriptors,
         })
     }
 
@@ -134,6 +139,7 @@ impl Table {
 pub struct Permit {
     table: Arc<Table>,
     client: Option<Client>,
+    descriptors: usize,
 }
 
 impl Permit {
@@ -147,6 +153,7 @@ impl Drop for Permit {
     fn drop(&mut self) {
         let mut counts = self.table.counts.lock();
         counts.open -= 1;
+        counts.descriptors -= self.descriptors;
         if let Some(client) = &self.client
             && let Some(count) = counts.by_client.get_mut(client)
         {
@@ -159,7 +166,7 @@ impl Drop for Permit {
 }
 
 /// Returns nine tenths of the file descriptors that the process may have, if the system reports its limit (limit K621).
-fn descriptors() -> Option<usize> {
+fn available_descriptors() -> Option<usize> {
     let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
     let line = limits
         .lines()
@@ -186,19 +193,52 @@ mod tests {
             ..Limits::default()
         };
         let (alice, bob) = (Some(Client::new("alice")), Some(Client::new("bob")));
-        let first = table.admit(alice.clone(), &limits).expect("room");
-        let _second = table.admit(alice.clone(), &limits).expect("room");
+        let first = table.admit(alice.clone(), 1, &limits).expect("room");
+        let _second = table.admit(alice.clone(), 1, &limits).expect("room");
         assert_eq!(
-            table.admit(alice.clone(), &limits).err(),
+            table.admit(alice.clone(), 1, &limits).err(),
             Some(Full::Client)
         );
-        let _third = table.admit(bob.clone(), &limits).expect("room");
-        assert_eq!(table.admit(bob.clone(), &limits).err(), Some(Full::Proxy));
-        assert_eq!(table.admit(None, &limits).err(), Some(Full::Proxy));
+        let _third = table.admit(bob.clone(), 1, &limits).expect("room");
+        assert_eq!(
+            table.admit(bob.clone(), 1, &limits).err(),
+            Some(Full::Proxy)
+        );
+        assert_eq!(table.admit(None, 1, &limits).err(), Some(Full::Proxy));
         drop(first);
         assert_eq!(table.open(), 2);
-        let _fourth = table.admit(None, &limits).expect("room");
+        let _fourth = table.admit(None, 1, &limits).expect("room");
         assert_eq!(table.counts.lock().by_client.len(), 2);
+    }
+
+    /// Limit K621, attack A353: a tunnel over HTTP/1.1 has a connection of its own beside its socket.
+    #[test]
+    fn tunnels_are_counted_by_their_descriptors() {
+        let table = Arc::new(Table {
+            descriptors: OnceLock::from(5),
+            ..Table::default()
+        });
+        let limits = Limits::default();
+        let two = table.admit(None, 2, &limits).expect("room");
+        let _three = [2, 1].map(|needed| table.admit(None, needed, &limits).expect("room"));
+        assert_eq!(table.admit(None, 1, &limits).err(), Some(Full::Proxy));
+        drop(two);
+        let _two = table.admit(None, 2, &limits).expect("room again");
+        assert_eq!(table.open(), 3);
+    }
+
+    #[test]
+    fn clients_without_a_tunnel_take_no_memory() {
+        let table = Arc::new(Table::default());
+        let limits = Limits {
+            tunnels_per_client: 0,
+            ..Limits::default()
+        };
+        for number in 0..100 {
+            let client = Some(Client::new(&number.to_string()));
+            assert_eq!(table.admit(client, 1, &limits).err(), Some(Full::Client));
+        }
+        assert!(table.counts.lock().by_client.is_empty());
     }
 
     #[test]
@@ -206,7 +246,7 @@ mod tests {
         let table = Arc::new(Table::default());
         for number in 0..1000 {
             let client = Some(Client::new(&number.to_string()));
-            drop(table.admit(client, &Limits::default()).expect("room"));
+            drop(table.admit(client, 1, &Limits::default()).expect("room"));
         }
         assert!(table.counts.lock().by_client.is_empty());
     }

@@ -28,6 +28,7 @@ pub(crate) fn start(
     let driver = Driver {
         tunnel: tunnel.clone(),
         stream,
+        side,
         protocol,
         guard: None,
     };
@@ -39,6 +40,7 @@ pub(crate) fn start(
 struct Driver {
     tunnel: Tunnel,
     stream: Stream,
+    side: Side,
     protocol: Protocol,
     /// Ends with the size of a path that is too narrow. `None` while any size is enough.
     guard: Option<Pin<Box<dyn Future<Output = usize> + Send>>>,
@@ -111,11 +113,15 @@ impl Driver {
         Poll::Ready(())
     }
 
-    /// Reads capsules while there is room. `Ready` when the direction has ended.
+    /// Reads capsules. `Ready` when the direction has ended.
+    ///
+    /// A proxy waits while there is no room: its relay makes some at once. A client drops what is too much, as a system
+    /// does for a UDP socket: its program may never read, and the credit of a connection belongs to all of its tunnels.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
         for _ in 0..TURN {
             let state = self.tunnel.state();
-            if !state.incoming.has_room() || state.control.len() >= MAX_CONTROL {
+            let is_full = self.side == Side::Server && !state.incoming.has_room();
+            if is_full || state.control.len() >= MAX_CONTROL {
                 return Poll::Pending; // The receiver wakes this task, or the writer goes on.
             }
             drop(state);
@@ -143,6 +149,11 @@ impl Driver {
         let payload = payload.map_err(|error| Fault(Ended::Malformed(error), error.code()))?;
         if let Some(payload) = payload {
             let mut state = self.tunnel.state();
+            if !state.incoming.has_room() {
+                drop(state);
+                self.tunnel.on_overflow();
+                return Ok(());
+            }
             state.incoming.push(payload);
             if let Some(receiver) = state.receiver.take() {
                 receiver.wake();

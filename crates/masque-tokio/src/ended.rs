@@ -10,7 +10,7 @@ pub enum Ended {
     /// This end has closed the tunnel.
     #[error("this end has closed the tunnel")]
     Closed,
-    /// The other end has closed the tunnel: a proxy does that if its socket has failed, or was idle for too long.
+    /// The other end has closed the tunnel: a proxy does that if no packet has passed for too long.
     #[error("the other end has closed the tunnel")]
     ByPeer,
     /// The other end has sent a malformed datagram.
@@ -24,7 +24,7 @@ pub enum Ended {
         "the path carries packets of {0} bytes, and IPv6 needs 1280; without addresses of IPv6 it would do"
     )]
     Narrow(usize),
-    /// The stream or its connection was lost.
+    /// The stream or its connection was lost. A proxy resets the stream if the target cannot be reached.
     #[error("the stream of the tunnel was lost: {0}")]
     Lost(String),
 }

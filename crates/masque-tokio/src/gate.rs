@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use courser_masque::request::Refusal;
 use courser_masque::{Host, Limits, Policy, ProxyError, Target};
-use http::StatusCode;
 use http::request::Parts;
+use http::{StatusCode, Version};
 
 use crate::clients::{Client, Denied, Full, Permit, Table};
 use crate::connect::judge;
@@ -123,7 +123,8 @@ impl Gate {
     /// Returns the refusal for the client: 407 without credentials, 403 for a client that may not use the proxy, 429 and
     /// 503 without room for another tunnel.
     pub fn admit(&self, parts: &Parts) -> Result<Permit, Refusal> {
-        self.admit_client(self.client_of(parts)?)
+        let client = self.client_of(parts)?;
+        self.admit_client(client, parts.version)
     }
 
     /// Returns the client of a request, or `None` for one without a name.
@@ -135,9 +136,18 @@ impl Gate {
         }
     }
 
-    /// Counts a tunnel of a client until the permit is dropped.
-    pub(crate) fn admit_client(&self, client: Option<Client>) -> Result<Permit, Refusal> {
-        let admitted = self.table.admit(client, &self.limits);
+    /// Counts a tunnel of a client over a version of HTTP, until the permit is dropped.
+    pub(crate) fn admit_client(
+        &self,
+        client: Option<Client>,
+        version: Version,
+    ) -> Result<Permit, Refusal> {
+        // Over HTTP/1.1 the connection to the client is part of the tunnel.
+        let descriptors = match version {
+            Version::HTTP_2 | Version::HTTP_3 => 1,
+            _ => 2,
+        };
+        let admitted = self.table.admit(client, descriptors, &self.limits);
         admitted.map_err(|full| match full {
             Full::Proxy => self.refuse(ProxyError::ConnectionLimitReached, "the proxy has no room"),
             Full::Client => {
@@ -158,10 +168,26 @@ impl Gate {
     /// # Cancel safety
     /// Safe: dropping the future has no effect.
     pub async fn addresses(&self, target: &Target) -> Result<Vec<SocketAddr>, Refusal> {
+        self.addresses_for(None, target).await
+    }
+
+    /// Returns the allowed addresses of a target like [`addresses`](Self::addresses), for a client whose lookups are
+    /// counted apart: names that are not answered do not delay those of others.
+    ///
+    /// # Errors
+    /// The errors of [`addresses`](Self::addresses).
+    ///
+    /// # Cancel safety
+    /// Safe: dropping the future has no effect.
+    pub async fn addresses_for(
+        &self,
+        client: Option<&Client>,
+        target: &Target,
+    ) -> Result<Vec<SocketAddr>, Refusal> {
         let port = target.port().get();
         let (name, mut addresses) = match target.host() {
             Host::Ip(ip) => (None, vec![SocketAddr::from((*ip, port))]),
-            Host::Name(name) => (Some(name.as_str()), self.resolve(name, port).await?),
+            Host::Name(name) => (Some(name.as_str()), self.resolve(client, name, port).await?),
         };
         // A resolver of the user may return other ports, which nobody has asked for.
         addresses
@@ -171,12 +197,20 @@ impl Gate {
     }
 
     /// Resolves a name that the policy does not prohibit. Its addresses are not judged.
-    pub(crate) async fn resolve(&self, name: &str, port: u16) -> Result<Vec<SocketAddr>, Refusal> {
+    pub(crate) async fn resolve(
+        &self,
+        client: Option<&Client>,
+        name: &str,
+        port: u16,
+    ) -> Result<Vec<SocketAddr>, Refusal> {
         self.policy.judge_name(name, port).map_err(|denied| {
             self.refuse(ProxyError::DestinationIpProhibited, &denied.to_string())
         })?;
         let (resolver, time) = (&self.resolver, self.limits.resolution);
-        let resolved = self.lookups.resolve(resolver, name, port, time).await;
+        let resolved = self
+            .lookups
+            .resolve(client, resolver, (name, port), time)
+            .await;
         let mut addresses =
             resolved.map_err(|error| self.refuse(error, &format!("{name} is not resolved")))?;
         addresses.truncate(self.limits.answers);

@@ -21,7 +21,7 @@ pub(crate) enum Protocol {
 }
 
 /// The part of a tunnel that its task runs.
-pub(crate) trait Control: Send {
+pub(crate) trait Control: Send + Sync {
     /// Acts on a capsule, and returns the one that answers it.
     fn on_capsule(&mut self, kind: u64, value: &[u8]) -> Result<Option<(u64, Vec<u8>)>, Fault>;
 

@@ -188,7 +188,7 @@ impl UdpProxy {
                 let reason = "the server has no upgrades";
                 self.gate.refuse(ProxyError::ProxyInternalError, reason)
             })?;
-        let addresses = self.gate.addresses(&target).await?;
+        let addresses = self.gate.addresses_for(permit.client(), &target).await?;
         let opened = connect(&addresses);
         let (address, socket) =
             opened.map_err(|(error, reason)| self.gate.refuse(error, &reason))?;

@@ -8,13 +8,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use courser_base::Time;
 use courser_http3_tokio::Code;
 use courser_masque::{Allowance, Limits, datagram};
-use courser_quic::hooks::PeerSocket;
+use courser_quic::hooks::{ErrorCause, PeerSocket};
 use courser_quic::runtime::{self, Sleep};
 
 use crate::ended::Ended;
@@ -55,6 +55,8 @@ pub(crate) struct Relay {
     datagrams: Vec<Bytes>,
     idle: Pin<Box<Sleep>>,
     last: Instant,
+    /// The first report since the last packet of the target that it cannot be reached.
+    unreachable_since: Option<Instant>,
     to_target: Passed,
     from_target: Passed,
     dropped: u64,
@@ -79,6 +81,7 @@ impl Relay {
             datagrams: Vec::new(),
             idle: Box::pin(runtime::sleep(limits.idle)),
             last: begin,
+            unreachable_since: None,
             to_target: Passed::default(),
             from_target: Passed::default(),
             dropped: 0,
@@ -184,7 +187,11 @@ impl Relay {
             datagram::encode_batch(contents, received.segment_size, datagrams);
             Poll::Ready(io::Result::Ok(received.len))
         });
-        if self.target.take_unreachable().is_some() {
+        let mut is_over = false;
+        while self.target.take_unreachable().is_some() {
+            is_over = self.on_unreachable();
+        }
+        if is_over {
             return Poll::Ready(Err(()));
         }
         match polled {
@@ -193,7 +200,7 @@ impl Relay {
                 Poll::Ready(Ok(()))
             }
             Poll::Ready(Err(error)) => match error.kind() {
-                io::ErrorKind::ConnectionRefused => Poll::Ready(Err(())),
+                io::ErrorKind::ConnectionRefused if self.on_unreachable() => Poll::Ready(Err(())),
                 _ if courser_quic::hooks::is_transient(&error) => Poll::Ready(Ok(())),
                 _ => Poll::Ready(Err(())),
             },
@@ -201,8 +208,19 @@ impl Relay {
         }
     }
 
+    /// Notes a report that the target cannot be reached. Returns true if it ends the tunnel (RFC 9298 §3.1).
+    ///
+    /// Before the first answer it does so at once. Later it may be forged by anybody who knows the addresses, or have a
+    /// cause that passes, so that the target has to be silent for a while (RFC 8085 §5.2).
+    fn on_unreachable(&mut self) -> bool {
+        let now = runtime::now();
+        let first = *self.unreachable_since.get_or_insert(now);
+        !self.allowance.has_answer() || now - first >= UNREACHABLE
+    }
+
     fn on_received(&mut self, bytes: u64) {
         self.allowance.on_answer();
+        self.unreachable_since = None;
         let count = self.datagrams.len() as u64;
         self.from_target.packets += count;
         self.from_target.bytes += bytes;
@@ -249,15 +267,39 @@ fn send_all<'a>(
             packets += 1;
             is_open = next.len() == segment;
         }
-        send(target, batch, segment, &mut sent);
+        send(
+            |rest| target.try_send(rest, segment),
+            batch,
+            segment,
+            &mut sent,
+        );
     }
     sent
 }
 
 /// Sends a batch, and counts what the system has accepted. The others are dropped, like in a router: those that are too
 /// large for the path must not be fragmented (RFC 9298 §3.1), and those for which the socket has no room must not wait.
-fn send(target: &PeerSocket, mut batch: &[u8], segment: usize, sent: &mut Passed) {
-    while let Ok(taken) = target.try_send(batch, segment) {
+fn send(
+    try_send: impl Fn(&[u8]) -> io::Result<usize>,
+    mut batch: &[u8],
+    segment: usize,
+    sent: &mut Passed,
+) {
+    loop {
+        let taken = match try_send(batch) {
+            Ok(taken) => taken,
+            // All have one length, except that the last one may be shorter.
+            Err(error) if ErrorCause::of(&error) == ErrorCause::TooLarge => {
+                let last = batch.len().checked_rem(segment).unwrap_or(0);
+                let before = batch.len() - last;
+                if before == 0 || last == 0 {
+                    return;
+                }
+                batch = &batch[before..];
+                continue;
+            }
+            Err(_) => return,
+        };
         sent.packets += taken.div_ceil(segment.max(1)).max(1) as u64;
         sent.bytes += taken as u64;
         batch = &batch[taken.min(batch.len())..];
@@ -283,6 +325,10 @@ impl Drop for Counted {
     }
 }
 
+/// Time without a packet of the target, and with reports that it cannot be reached, after which it is not: long enough
+/// for a service to start again, and for a route to be found.
+const UNREACHABLE: Duration = Duration::from_secs(3);
+
 /// Payloads of a client that are sent at a time.
 const BATCH: usize = 64;
 
@@ -294,3 +340,29 @@ const BUFFER: usize = 65_536;
 
 /// Batches of both directions before other tasks have their turn.
 const TURNS: usize = 16;
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    /// The search for the path MTU sends a packet that is too large, and others right after it.
+    #[test]
+    fn a_packet_behind_one_that_is_too_large_is_sent() {
+        for (len, segment, expected) in [
+            (2 * 1452 + 40, 1452, (1, 40)),
+            (1452 + 40, 1452, (1, 40)),
+            (2 * 1452, 1452, (0, 0)),
+            (1452, 1452, (0, 0)),
+            (3 * 1200 + 40, 1200, (4, 3640)),
+            (0, 0, (1, 0)),
+        ] {
+            let mut sent = Passed::default();
+            let narrow = |rest: &[u8]| match rest.len().min(segment) {
+                ..=1300 => Ok(rest.len()),
+                _ => Err(io::Error::from_raw_os_error(90)), // EMSGSIZE
+            };
+            send(narrow, &vec![7; len], segment, &mut sent);
+            assert_eq!((sent.packets, sent.bytes), expected, "{len} {segment}");
+        }
+    }
+}

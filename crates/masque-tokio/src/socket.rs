@@ -84,8 +84,8 @@ impl Socket {
         }))
     }
 
-    /// Sends a UDP payload, which may be empty, without waiting. If the proxy does not keep up, older or newer payloads
-    /// are dropped, and [counted](Self::stats).
+    /// Sends a UDP payload, which may be empty, without waiting. If the proxy does not keep up, the oldest payloads are
+    /// dropped over HTTP/3, and the newest over HTTP/2 and HTTP/1.1, where they are [counted](Self::stats).
     ///
     /// # Errors
     /// Returns an error if the payload exceeds [`max_size`](Self::max_size), or the tunnel has ended.

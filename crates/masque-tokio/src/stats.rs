@@ -8,7 +8,8 @@ pub struct TunnelStats {
     pub received: u64,
     /// Sent UDP payloads. Those in QUIC DATAGRAM frames may be lost.
     pub sent: u64,
-    /// Payloads that were not sent: too large for the path, or no room in the queue.
+    /// Payloads that were not sent: too large for the path, or no room in the queue. Over HTTP/3 the queue belongs to the
+    /// connection and drops the oldest, which have been counted as sent.
     pub dropped_sending: u64,
     /// Received datagrams that were dropped because too many waited.
     pub dropped_receiving: u64,

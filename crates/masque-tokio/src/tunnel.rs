@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, MutexGuard};
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use courser_base::{Mutex, Side};
@@ -28,6 +28,8 @@ struct Shared {
     received: AtomicU64,
     sent: AtomicU64,
     dropped: AtomicU64,
+    /// Payloads of capsules for which there was no room.
+    overflowed: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -109,6 +111,7 @@ impl Tunnel {
             received: AtomicU64::new(0),
             sent: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
+            overflowed: AtomicU64::new(0),
         }))
     }
 
@@ -128,17 +131,18 @@ impl Tunnel {
                     .fetch_add((payloads.len() - before) as u64, Relaxed);
                 return Poll::Ready(Ok(()));
             }
-            if let Some(end) = end {
-                return Poll::Ready(Err(end));
-            }
-            let Some(datagrams) = &self.0.datagrams else {
-                return Poll::Pending;
+            // What arrived before the other end has closed the tunnel is still there.
+            let datagrams = match &end {
+                Some(Ended::Closed | Ended::Malformed(_)) => None,
+                _ => self.0.datagrams.as_ref(),
             };
-            if ready!(datagrams.poll_receive_many(cx, payloads, most)).is_none() {
-                // The stream tells why.
-                return Poll::Pending;
+            let received = datagrams.map(|it| it.poll_receive_many(cx, payloads, most));
+            match (received, end) {
+                (Some(Poll::Ready(Some(_))), _) => self.decode(payloads, before),
+                (_, Some(end)) => return Poll::Ready(Err(end)),
+                // If no more can arrive, the stream tells why.
+                (_, None) => return Poll::Pending,
             }
-            self.decode(payloads, before);
         }
     }
 
@@ -379,8 +383,14 @@ impl Tunnel {
             .for_each(Waker::wake);
     }
 
+    /// Counts a payload for which there was no room.
+    pub(crate) fn on_overflow(&self) {
+        self.0.overflowed.fetch_add(1, Relaxed);
+    }
+
     pub(crate) fn stats(&self) -> TunnelStats {
-        let overflowed = self.0.datagrams.as_ref().map_or(0, Datagrams::dropped);
+        let overflowed = self.0.datagrams.as_ref().map_or(0, Datagrams::dropped)
+            + self.0.overflowed.load(Relaxed);
         TunnelStats {
             received: self.0.received.load(Relaxed),
             sent: self.0.sent.load(Relaxed),

@@ -8,7 +8,9 @@ use crate::prefix::Prefix;
 /// (RFC 6890). Canonical addresses only.
 pub(crate) fn special_purpose(address: IpAddr) -> Option<&'static str> {
     let found = SPECIAL.iter().find(|(prefix, _)| prefix.contains(address));
-    found.map(|(_, kind)| *kind)
+    let kind = found.map(|(_, kind)| *kind);
+    let is_public = address.is_ipv4() || GLOBAL.iter().any(|prefix| prefix.contains(address));
+    kind.or((!is_public).then_some("an address outside of the public internet"))
 }
 
 /// Returns the IPv4 address to which packets for an IPv6 address may be translated or tunnelled.
@@ -19,8 +21,9 @@ pub(crate) fn embedded(address: Ipv6Addr, nat64: &[Ipv6Addr]) -> Option<Ipv4Addr
     if SIX_TO_FOUR.contains(address.into()) {
         return Some(v4(2));
     }
-    let is_low =
-        IPV4_COMPATIBLE.contains(address.into()) || IPV4_TRANSLATED.contains(address.into());
+    let is_compatible = IPV4_COMPATIBLE.contains(address.into())
+        && ![Ipv6Addr::UNSPECIFIED, Ipv6Addr::LOCALHOST].contains(&address);
+    let is_low = is_compatible || IPV4_TRANSLATED.contains(address.into());
     (is_low || NAT64.contains(address.into()) || nat64.iter().any(has_prefix_of)).then(|| v4(12))
 }
 
@@ -32,6 +35,10 @@ const NAT64: Prefix = Prefix::v6([0x64, 0xff9b, 0, 0, 0, 0, 0, 0], 96);
 const IPV4_COMPATIBLE: Prefix = Prefix::v6([0, 0, 0, 0, 0, 0, 0, 0], 96);
 /// IPv4-translated addresses (RFC 2765 §2.1).
 const IPV4_TRANSLATED: Prefix = Prefix::v6([0, 0, 0, 0, 0xffff, 0, 0, 0], 96);
+
+/// Prefixes of IPv6 addresses of the public internet: global unicast, of which all others are reserved (RFC 4291 §2.4,
+/// and overlays use some of them), and those of public translators.
+const GLOBAL: [Prefix; 2] = [Prefix::v6([0x2000, 0, 0, 0, 0, 0, 0, 0], 3), NAT64];
 
 /// Prefixes outside of the public internet, more specific ones first.
 const SPECIAL: &[(Prefix, &str)] = &[

@@ -18,8 +18,9 @@ use std::time::Duration;
 pub struct Limits {
     /// Tunnels of one client at a time (limit K621). Default 256.
     pub tunnels_per_client: usize,
-    /// Tunnels of all clients at a time (limit K621). Each has a socket, and the proxy uses at most nine tenths of
-    /// the file descriptors of the process. Default 65 536.
+    /// Tunnels of all clients at a time (limit K621). Each has a socket, and over HTTP/1.1 a connection. On Linux, both
+    /// use at most nine tenths of the file descriptors of the process. Each socket has a port of the machine, of which
+    /// Linux assigns 28 232 by default (`net.ipv4.ip_local_port_range`). Default 65 536.
     pub tunnels: usize,
     /// Time without a packet in either direction after which a tunnel ends (limit K621). RFC 9298 §3.1 asks for at
     /// least two minutes (RFC 4787 §4.3). Default 120 s.

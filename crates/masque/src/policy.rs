@@ -51,6 +51,7 @@ struct Rule {
 #[derive(Clone, Debug)]
 enum Matches {
     All,
+    Public,
     Prefix(Prefix),
     Names(Names),
 }
@@ -59,6 +60,7 @@ impl Matches {
     fn has(&self, name: Option<&str>, address: IpAddr) -> bool {
         match self {
             Self::All => true,
+            Self::Public => special_purpose(address).is_none(),
             Self::Prefix(prefix) => prefix.contains(address),
             Self::Names(names) => name.is_some_and(|name| names.contains(name)),
         }
@@ -162,10 +164,10 @@ impl Policy {
         self.rule(Matches::Names(names), ports, false)
     }
 
-    /// Adds a rule that allows public addresses with these ports.
+    /// Adds a rule that allows public addresses with these ports. Later rules decide about others.
     #[must_use]
     pub fn allow_public(self, ports: RangeInclusive<u16>) -> Self {
-        self.rule(Matches::All, ports, true)
+        self.rule(Matches::Public, ports, true)
     }
 
     /// Adds a rule that denies all targets with these ports.
@@ -244,8 +246,8 @@ impl Policy {
         for rule in self.rules.iter().filter(|rule| rule.ports.contains(&port)) {
             let matches = match &rule.matches {
                 // It depends on the addresses.
-                Matches::Prefix(_) if rule.allows => return Ok(()),
-                Matches::Prefix(_) => false,
+                Matches::Prefix(_) | Matches::Public if rule.allows => return Ok(()),
+                Matches::Prefix(_) | Matches::Public => false,
                 Matches::All => true,
                 Matches::Names(names) => names.contains(name),
             };

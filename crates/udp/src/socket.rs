@@ -232,6 +232,12 @@ impl UdpSocket {
         self.socket.enlarge_buffers(bytes);
     }
 
+    /// Reduces the socket buffers to at most `bytes` bytes each, for programs with many sockets: what waits in them is
+    /// memory of the system.
+    pub fn limit_buffers(&self, bytes: usize) {
+        self.socket.limit_buffers(bytes);
+    }
+
     /// Connects the socket to a peer, for clients. Each send then costs less, and the system
     /// reports if no socket is open on the peer's port.
     ///

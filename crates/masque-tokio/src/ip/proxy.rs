@@ -218,7 +218,7 @@ impl IpProxy {
         let (parts, ()) = request.into_parts();
         let client = self.gate.client_of(&parts)?;
         let owner: Arc<str> = client.as_ref().map_or("", Client::name).into();
-        let permit = self.gate.admit_client(client)?;
+        let permit = self.gate.admit_client(client, parts.version)?;
         let internal = |text| self.gate.refuse(ProxyError::ProxyInternalError, text);
         if !self.network.start() {
             return Err(internal("the network of the proxy has failed"));
@@ -227,7 +227,7 @@ impl IpProxy {
         let early = (limits.early_datagrams, limits.early_bytes);
         let offer = Offer::of(&mut Request::from_parts(parts, ()), early);
         let offer = offer.ok_or_else(|| internal("the server has no upgrades"))?;
-        let routes = self.routes_of(&scope).await?;
+        let routes = self.routes_of(permit.client(), &scope).await?;
         let has = |is_ipv4| {
             let mut ranges = routes.ranges().iter();
             ranges.any(|range| range.is_ipv4() == is_ipv4)
@@ -252,9 +252,9 @@ impl IpProxy {
     }
 
     /// Returns the routes for a scope, whose name is resolved.
-    async fn routes_of(&self, scope: &Scope) -> Result<Routes, Refusal> {
+    async fn routes_of(&self, client: Option<&Client>, scope: &Scope) -> Result<Routes, Refusal> {
         let addresses = match &scope.destination {
-            Destination::Name(name) => self.gate.resolve(name, 0).await?,
+            Destination::Name(name) => self.gate.resolve(client, name, 0).await?,
             _ => Vec::new(),
         };
         let mut addresses: Vec<_> = addresses.iter().map(SocketAddr::ip).collect();

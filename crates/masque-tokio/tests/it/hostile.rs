@@ -2,21 +2,14 @@
 
 use bytes::Bytes;
 use courser_masque_tokio::{Ended, Malformed};
+use courser_quic::TransportConfig;
 
 use super::*;
 
 /// Opens a tunnel on a bare client of HTTP/3.
 async fn bare(started: &Started, target: SocketAddr) -> (UdpClient, h3::Upgraded) {
     let link = started.client(Carrier::Http3).await;
-    let uri = format!(
-        "https://localhost/.well-known/masque/udp/{}/{}/",
-        target.ip(),
-        target.port()
-    );
-    let request = http::Request::connect(uri)
-        .extension(h3::Protocol::new("connect-udp").expect("a token"))
-        .body(())
-        .expect("a URI");
+    let request = connect_request(target);
     let response = within(link.http3().expect("HTTP/3").connect(request)).await;
     (link, response.expect("accepted").into_body())
 }
@@ -117,20 +110,25 @@ async fn clients_reset_the_tunnels_of_proxies_that_break_rules() {
     assert_eq!(end, Ended::Malformed(Malformed::NoContext));
 }
 
-/// Limit K626, attack A355: over HTTP/1.1, where datagrams are bytes of a stream.
+/// Limit K626, attack A355: a client that reads no capsules.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_does_not_read_fills_no_memory() {
     let proxy = open_proxy();
     let started = start(proxy.clone()).await;
     let target = UdpSocket::bind("127.0.0.1:0").await.expect("bound");
-    let address = target.local_addr().expect("bound").to_string();
-    let socket = started.open(Carrier::Http1, &address).await;
-    socket.send(b"begin").expect("open");
+    let address = target.local_addr().expect("bound");
+    let client = client_without_frames(&started, TransportConfig::default()).await;
+    let response = within(client.connect(connect_request(address))).await;
+    let mut stream = response.expect("accepted").into_body();
+    stream
+        .write_chunk(capsule_of(b"begin"))
+        .await
+        .expect("open");
     let mut buffer = [0; 100];
     let (_, from) = within(target.recv_from(&mut buffer))
         .await
         .expect("received");
-    // The client reads up to its own limit, then the stream fills up, then the queue of the proxy.
+    // The credit of the stream is used up, and then the queue of the proxy fills up.
     for number in 0..60_000_u32 {
         target.send_to(&[7; 1000], from).await.expect("sent");
         if number % 100 == 0 {
@@ -141,9 +139,14 @@ async fn a_client_that_does_not_read_fills_no_memory() {
     assert!(passed < 40_000, "{passed} of 60 000 packets went on");
     // The tunnel works on: what waits arrives, and after it what is new.
     let mut received = 0;
-    while within(socket.recv()).await.expect("open") != "end" {
-        received += 1;
+    loop {
+        let chunk = within(stream.read_chunk()).await.expect("open");
+        let chunk = chunk.expect("no end");
+        received += chunk.len();
+        if chunk.ends_with(b"\0end") {
+            break;
+        }
         target.send_to(b"end", from).await.expect("sent");
     }
-    assert!(received > 1000, "{received}");
+    assert!(received > 1_000_000, "{received}");
 }

@@ -3,6 +3,7 @@
 mod forwarding;
 mod hostile;
 mod ip;
+mod isolation;
 mod limits;
 mod nested;
 mod refusals;
@@ -17,7 +18,7 @@ use courser_http3_tokio as h3;
 use courser_masque_tokio::{
     Carrier, Policy, Socket, Template, UdpClient, UdpClientBuilder, UdpProxy,
 };
-use courser_quic::{Identity, Side};
+use courser_quic::{ClientConfig, Endpoint, Identity, Side, TransportConfig};
 use tokio::net::UdpSocket;
 
 const ALL: [Carrier; 3] = [Carrier::Http1, Carrier::Http2, Carrier::Http3];
@@ -79,6 +80,38 @@ where
     let app: Router = Router::new().route_service(path, proxy);
     tokio::spawn(server.service(app).into_future());
     Started { address, identity }
+}
+
+/// Returns a client of HTTP/3 that supports no DATAGRAM frames, so that packets go into capsules.
+async fn client_without_frames(started: &Started, transport: TransportConfig) -> h3::Client {
+    let config = ClientConfig::with_roots([started.identity.certificate()])
+        .expect("valid")
+        .alpn([h3::ALPN])
+        .transport_config(transport);
+    let endpoint = Endpoint::client("0.0.0.0:0".parse().expect("valid")).expect("a free port");
+    let connecting = endpoint.connect_with(config, started.address, "localhost");
+    let connection = within(connecting.expect("valid").into_future())
+        .await
+        .expect("connected");
+    h3::Client::with_config(connection, h3::Config::new(Side::Client))
+}
+
+fn connect_request(target: SocketAddr) -> http::Request<()> {
+    let uri = format!(
+        "https://localhost/.well-known/masque/udp/{}/{}/",
+        target.ip(),
+        target.port()
+    );
+    http::Request::connect(uri)
+        .extension(h3::Protocol::new("connect-udp").expect("a token"))
+        .body(())
+        .expect("a URI")
+}
+
+/// Returns a capsule with a short packet.
+fn capsule_of(payload: &[u8]) -> bytes::Bytes {
+    let len = u8::try_from(payload.len() + 1).expect("short");
+    [&[0, len, 0], payload].concat().into()
 }
 
 /// A policy for targets on this machine.

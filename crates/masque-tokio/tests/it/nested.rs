@@ -1,6 +1,6 @@
 //! QUIC inside of a tunnel.
 
-use courser_quic::{ClientConfig, Connection, Endpoint, ServerConfig};
+use courser_quic::{Connection, ServerConfig};
 
 use super::*;
 

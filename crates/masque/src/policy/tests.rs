@@ -71,6 +71,16 @@ fn names_are_judged_by_each_of_their_addresses() {
     assert!(policy.judge_all(many, 16).is_err());
 }
 
+/// `::1` is no IPv4 address inside of an IPv6 one, although it begins like those (RFC 4291 §2.5.5.1).
+#[test]
+fn rules_can_allow_the_loopback_address_of_ipv6() {
+    let policy = Policy::nothing().allow("::1".parse().unwrap(), 443..=443);
+    let target = "[::1]:443".parse().unwrap();
+    assert_eq!(policy.judge(target), Ok(target));
+    assert!(policy.is_named(target));
+    assert!(judge(&policy, "[::2]:443").is_err());
+}
+
 #[test]
 fn the_first_rule_that_matches_decides() {
     let prefix = |text: &str| text.parse::<Prefix>().unwrap();
@@ -205,6 +215,13 @@ const SPECIAL: &[&str] = &[
     "2002:a00:1::1",
     "2002:a9fe:a9fe::1",
     "2001:0:4136:e378:8000:63bf:3fff:fdd2",
+    "200::1",
+    "300:1:2:3::1",
+    "1000::1",
+    "4000::1",
+    "::8.8.8.8",
+    "::ffff:0:8.8.8.8",
+    "e000::1",
 ];
 
 const PUBLIC: &[&str] = &[
@@ -281,6 +298,15 @@ fn names_that_are_denied_are_not_resolved() {
     assert_eq!(policy.judge(public), Ok(public));
     assert!(judge(&policy, "8.8.8.8:80").is_err());
     assert!(judge(&policy, "127.0.0.1:443").is_err());
+    // A private address is none of the first rule.
+    let policy = Policy::nothing()
+        .allow_public(443..=443)
+        .allow("10.1.2.3".parse().unwrap(), 443..=443);
+    assert!(judge(&policy, "10.1.2.3:443").is_ok());
+    assert!(judge(&policy, "10.1.2.4:443").is_err());
+    assert!(judge(&policy, "[64:ff9b::10.1.2.4]:443").is_err());
+    assert!(judge(&policy, "8.8.8.8:443").is_ok());
+    assert!(policy.judge_name("a.b", 443).is_ok());
 }
 
 #[test]

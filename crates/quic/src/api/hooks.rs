@@ -17,7 +17,7 @@ mod locked_streams;
 mod streams;
 
 pub use courser_transport::Level;
-pub use courser_udp::{is_transient, parse_ip};
+pub use courser_udp::{ErrorCause, is_transient, parse_ip};
 
 pub use self::connection::{ConnectionHooks, Opened, OpenedInSession};
 pub use self::endpoint::{EndpointHooks, inherit};

@@ -30,6 +30,7 @@ impl PeerSocket {
         };
         let socket = Current::require()?.bind(any)?;
         if let Socket::System(system) = &socket {
+            system.udp().limit_buffers(BUFFER);
             system.udp().connect(peer)?;
         }
         Ok(Self { socket, peer })
@@ -93,6 +94,10 @@ impl PeerSocket {
         self.socket.take_unreachable().map(|report| report.cause)
     }
 }
+
+/// Bytes of each buffer of the system (limit K626): a relay has a socket for each tunnel, and the buffers of an endpoint
+/// (7 MiB) would hold gigabytes for peers of a client that does not read.
+const BUFFER: usize = 1024 * 1024;
 
 /// Batches of others that are dropped in a row before other tasks have their turn.
 const STRANGERS: usize = 16;

@@ -206,6 +206,16 @@ impl Socket {
         };
     }
 
+    pub(crate) fn limit_buffers(&self, bytes: usize) {
+        let socket = SockRef::from(&self.io);
+        if socket.recv_buffer_size().is_ok_and(|size| size > bytes) {
+            let _ = socket.set_recv_buffer_size(bytes);
+        }
+        if socket.send_buffer_size().is_ok_and(|size| size > bytes) {
+            let _ = socket.set_send_buffer_size(bytes);
+        }
+    }
+
     /// Returns the minimum MTU of IPv6 if the system may fragment datagrams, and `None` otherwise.
     /// The platform does not report the MTU. With fragmentation, datagrams that exceed the path MTU
     /// would still arrive, so only the size that every path supports is safe (RFC 9000 §14).

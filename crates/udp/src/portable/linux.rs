@@ -296,6 +296,10 @@ impl Socket {
         options::enlarge_buffers(self.io.as_fd(), bytes);
     }
 
+    pub(crate) fn limit_buffers(&self, bytes: usize) {
+        options::limit_buffers(self.io.as_fd(), bytes);
+    }
+
     pub(crate) fn interface_mtu(&self, peer: SocketAddr) -> Option<u32> {
         let peer = canonical(peer);
         let local = self

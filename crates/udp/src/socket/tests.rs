@@ -245,6 +245,26 @@ fn removed_source_address_is_a_transient_error() {
 }
 
 #[test]
+fn buffers_can_be_limited() {
+    let (limited, usual) = (bind("127.0.0.1:0"), bind("127.0.0.1:0"));
+    limited.limit_buffers(64 * 1024);
+    let buffers = |socket: &UdpSocket| {
+        let capabilities = socket.capabilities();
+        (capabilities.receive_buffer, capabilities.send_buffer)
+    };
+    let (receive, send) = buffers(&limited);
+    assert!(
+        receive <= 64 * 1024 && send <= 64 * 1024,
+        "{receive} {send}"
+    );
+    // Buffers that are small enough stay as they are.
+    let before = buffers(&usual);
+    assert!(before.0 > 64 * 1024, "{before:?}");
+    usual.limit_buffers(usize::MAX);
+    assert_eq!(buffers(&usual), before);
+}
+
+#[test]
 fn connected_client_talks_to_a_server() {
     for (wildcard, ip) in [
         ("0.0.0.0:0", "127.0.0.1"),

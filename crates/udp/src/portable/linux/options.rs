@@ -90,6 +90,16 @@ pub(super) fn enlarge_buffers(fd: BorrowedFd<'_>, bytes: usize) {
     enlarge(fd, bytes, (libc::SO_SNDBUF, libc::SO_SNDBUFFORCE));
 }
 
+/// Reduces the buffers to at most `bytes` bytes each.
+pub(super) fn limit_buffers(fd: BorrowedFd<'_>, bytes: usize) {
+    let limit = c_int::try_from(bytes).unwrap_or(c_int::MAX);
+    for which in [libc::SO_RCVBUF, libc::SO_SNDBUF] {
+        if buffer(fd, which) > bytes {
+            let _ = sockopt::set(fd, (libc::SOL_SOCKET, which), limit);
+        }
+    }
+}
+
 /// Returns the sizes of the receive buffer and the send buffer.
 pub(super) fn buffers(fd: BorrowedFd<'_>) -> (usize, usize) {
     (buffer(fd, libc::SO_RCVBUF), buffer(fd, libc::SO_SNDBUF))
