@@ -403,8 +403,11 @@ impl Streams {
     fn retire(&mut self, key: u32) {
         let state = self.table.at(key);
         let (id, was_cancelled) = (state.id, state.was_cancelled());
-        let share = state.share;
+        let (share, held) = (state.share, std::mem::take(&mut state.held));
         self.queues.remove(state);
+        if held > 0 {
+            self.buffers.sending.on_held(share.session, held, 0);
+        }
         self.end_session_of(id, &share);
         self.record_content(id, false);
         if let Some(deadlines) = &mut self.deadlines {

@@ -47,6 +47,8 @@ pub(super) struct SendBudget {
     memory_left: u64,
     /// Streams whose writers were blocked by the limits of the whole connection, by session.
     writers: BTreeMap<u32, VecDeque<StreamId>>,
+    /// Bytes of `retained` by session, without those of streams that have none.
+    sessions: BTreeMap<u32, u64>,
     /// The session whose writer was woken last while others waited too.
     woken: u32,
 }
@@ -65,6 +67,7 @@ impl SendBudget {
             congestion_window: 0,
             memory_left: u64::MAX,
             writers: BTreeMap::new(),
+            sessions: BTreeMap::new(),
             woken: 0,
         }
     }
@@ -101,13 +104,38 @@ impl SendBudget {
     }
 
     /// Returns the limits of a write. `credit` is what the peer grants for the connection.
-    pub(super) fn write_limits(&self, credit: u64) -> WriteLimits {
+    pub(super) fn write_limits(&self, credit: u64, session: u32) -> WriteLimits {
+        let connection = self.limit().saturating_sub(self.retained);
         WriteLimits {
             unsent_limit: self.unsent_limit,
-            connection: self.limit().saturating_sub(self.retained),
+            connection: match session {
+                0 => connection,
+                _ => connection.min(self.share().saturating_sub(self.held(session))),
+            },
             credit: credit.saturating_sub(self.unsent),
             ahead: (credit + self.unsent_limit / 2).saturating_sub(self.unsent),
         }
+    }
+
+    /// Returns the part of the limit that each session may hold while several send: one with many streams would hold all
+    /// of it, and another one would run out of data before it may write again.
+    fn share(&self) -> u64 {
+        let sessions = self.sessions.len().max(self.writers.len()).max(1);
+        self.limit() / sessions as u64
+    }
+
+    /// Returns the bytes that a session holds.
+    fn held(&self, session: u32) -> u64 {
+        self.sessions.get(&session).copied().unwrap_or_default()
+    }
+
+    /// Changes the bytes that a session holds, from those of one of its streams before to those after.
+    pub(super) fn on_held(&mut self, session: u32, before: u64, after: u64) {
+        let held = (self.held(session) + after).saturating_sub(before);
+        match held {
+            0 => self.sessions.remove(&session),
+            held => self.sessions.insert(session, held),
+        };
     }
 
     /// Counts bytes that were written.
@@ -140,7 +168,7 @@ impl SendBudget {
     /// Resets the counts and removes all writers, when all streams are dropped at once.
     pub(super) fn clear(&mut self) {
         (self.retained, self.unsent) = (0, 0);
-        self.writers = BTreeMap::new();
+        (self.writers, self.sessions) = (BTreeMap::new(), BTreeMap::new());
     }
 
     /// Sets the memory that the endpoint has left for all its connections.
@@ -192,7 +220,7 @@ impl SendBudget {
     /// free would go to the session with the most writers otherwise. The others follow when more is acknowledged, all
     /// of them when little is left to acknowledge.
     pub(super) fn next_writers(&mut self) -> Vec<StreamId> {
-        if self.writers.len() == 1 {
+        if self.writers.len() == 1 && self.sessions.len() <= 1 {
             let writers = self.writers.pop_first();
             return writers.map_or_else(Vec::new, |(_, writers)| writers.into());
         }
@@ -208,6 +236,7 @@ impl SendBudget {
             self.woken = *first;
         }
         let mut woken = Vec::with_capacity(sessions.len());
+        let share = self.share();
         if self.retained <= self.limit() / 4 {
             for session in sessions {
                 woken.extend(self.writers.remove(&session).unwrap_or_default());
@@ -215,6 +244,9 @@ impl SendBudget {
             return woken;
         }
         for session in sessions {
+            if session != 0 && self.held(session) > share / 4 * 3 {
+                continue;
+            }
             if let Entry::Occupied(mut writers) = self.writers.entry(session) {
                 woken.extend(writers.get_mut().pop_front());
                 if writers.get().is_empty() {

@@ -383,7 +383,7 @@ async fn rate_is_known_and_marked_while_the_application_is_the_limit() {
     within(poured).await;
     let estimate = session.send_rate().expect("much was acknowledged");
     let rate = estimate.rate.as_bytes_per_second();
-    assert!((1_000_000..8_000_000).contains(&rate), "{estimate:?}");
+    assert!(rate > 1_000_000, "{estimate:?}");
 }
 
 /// Runs both ends of a protocol on any transport.

@@ -16,16 +16,19 @@ fn room_shrinks_by_what_is_kept_and_grows_with_acknowledgements() {
     let mut budget = budget();
     budget.on_written(1000);
     assert_eq!((budget.retained(), budget.unsent()), (1000, 1000));
-    assert_eq!(budget.write_limits(5000).connection, SEND_BUFFER_MIN - 1000);
     assert_eq!(
-        budget.write_limits(5000).credit,
+        budget.write_limits(5000, 0).connection,
+        SEND_BUFFER_MIN - 1000
+    );
+    assert_eq!(
+        budget.write_limits(5000, 0).credit,
         4000,
         "unsent bytes claim credit"
     );
     budget.on_sent(600);
-    assert_eq!(budget.write_limits(4400).credit, 4000);
+    assert_eq!(budget.write_limits(4400, 0).credit, 4000);
     budget.on_acked(500);
-    assert_eq!(budget.write_limits(0).connection, SEND_BUFFER_MIN - 500);
+    assert_eq!(budget.write_limits(0, 0).connection, SEND_BUFFER_MIN - 500);
     budget.on_discarded(500, 400);
     assert_eq!((budget.retained(), budget.unsent()), (0, 0));
     assert_eq!(budget.acked(), 500);
@@ -35,12 +38,12 @@ fn room_shrinks_by_what_is_kept_and_grows_with_acknowledgements() {
 fn limits_follow_the_congestion_window_within_the_configuration() {
     let mut budget = budget();
     assert!(!budget.on_congestion_window(12_000));
-    assert_eq!(budget.write_limits(0).connection, SEND_BUFFER_MIN);
+    assert_eq!(budget.write_limits(0, 0).connection, SEND_BUFFER_MIN);
     assert!(budget.on_congestion_window(1 << 20));
-    assert_eq!(budget.write_limits(0).connection, 4 << 20);
+    assert_eq!(budget.write_limits(0, 0).connection, 4 << 20);
     assert_eq!(budget.unsent_limit(), 256 << 10);
     assert!(budget.set_max(100_000));
-    assert_eq!(budget.write_limits(0).connection, 100_000);
+    assert_eq!(budget.write_limits(0, 0).connection, 100_000);
     assert_eq!(budget.unsent_limit(), 100_000);
     assert!(!budget.on_congestion_window(2 << 20));
 }
@@ -58,7 +61,7 @@ fn least_limit_grows_with_the_bytes_acknowledged() {
         budget.on_sent(acked);
         budget.on_acked(acked);
         budget.on_congestion_window(12_000);
-        assert_eq!(budget.write_limits(0).connection, limit, "{acked}");
+        assert_eq!(budget.write_limits(0, 0).connection, limit, "{acked}");
     }
 }
 
@@ -67,9 +70,9 @@ fn a_quarter_of_little_memory_is_the_limit() {
     let mut budget = budget();
     budget.on_congestion_window(1 << 20);
     budget.set_memory_left(1 << 20);
-    assert_eq!(budget.write_limits(0).connection, 256 << 10);
+    assert_eq!(budget.write_limits(0, 0).connection, 256 << 10);
     budget.set_memory_left(0);
-    assert_eq!(budget.write_limits(0).connection, MIN_FAIR_SHARE);
+    assert_eq!(budget.write_limits(0, 0).connection, MIN_FAIR_SHARE);
 }
 
 #[test]
@@ -101,4 +104,23 @@ fn writers_of_several_sessions_are_woken_in_turns() {
     budget.on_acked(budget.retained());
     assert_eq!(budget.next_writers().len(), 3);
     assert!(!budget.can_wake_writers());
+}
+
+#[test]
+fn sessions_that_send_hold_equal_parts() {
+    let mut budget = budget();
+    let connection =
+        |budget: &SendBudget, session| budget.write_limits(1 << 30, session).connection;
+    assert_eq!(connection(&budget, 1), SEND_BUFFER_MIN, "alone");
+    budget.on_written(SEND_BUFFER_MIN / 2);
+    budget.on_held(1, 0, SEND_BUFFER_MIN / 2);
+    assert_eq!(connection(&budget, 1), SEND_BUFFER_MIN / 2);
+    budget.wait(1, id(0));
+    budget.wait(2, id(1));
+    assert_eq!(connection(&budget, 1), 0, "another one waits");
+    assert_eq!(connection(&budget, 2), SEND_BUFFER_MIN / 2);
+    assert_eq!(connection(&budget, 0), SEND_BUFFER_MIN / 2, "requests");
+    assert_eq!(budget.next_writers(), [id(1)]);
+    budget.on_held(1, SEND_BUFFER_MIN / 2, 0);
+    assert_eq!(connection(&budget, 1), SEND_BUFFER_MIN / 2);
 }
