@@ -195,7 +195,7 @@ impl Schedule {
     }
 }
 
-/// The bytes that a stream, a group or a session sends in one turn.
+/// The bytes that a stream, a group or a session sends in one turn (limit K657).
 const QUANTUM: u64 = 16 << 10;
 
 #[cfg(test)]

@@ -180,5 +180,5 @@ impl Line {
     }
 }
 
-/// Longest line in whose middle streams are added and removed by moving others.
+/// Longest line in whose middle streams are added and removed by moving others (limit K656).
 const FEW: usize = 64;

@@ -126,5 +126,5 @@ impl<T: Default> Turns<T> {
     }
 }
 
-/// Most bytes that count in later turns of a member: a burst must not keep it waiting for long.
-const MOST_SPENT: u64 = 16 * QUANTUM;
+/// Most bytes that count in later turns of a member, 16 of them: a burst must not keep it waiting for long (limit K658).
+const MOST_SPENT: u64 = 256 << 10;
