@@ -61,15 +61,30 @@ impl Schedule {
         }
     }
 
-    /// Returns the streams, unless there are more than `max`.
+    /// Returns the streams and their number, unless there are more than `N`, or there may be.
     #[inline]
-    pub(super) fn few(&self, max: usize) -> Option<impl Iterator<Item = u32>> {
-        let items = || {
-            let tree = self.tree.iter().flat_map(|tree| tree.iter());
-            self.line.iter().chain(tree)
-        };
-        let is_more = items().nth(max).is_some();
-        (!is_more).then(|| items().map(|item| item.stream))
+    pub(super) fn few<const N: usize>(&self) -> Option<([u32; N], usize)> {
+        match &self.tree {
+            None => self.line.few(),
+            Some(tree) => Self::few_of(tree),
+        }
+    }
+
+    #[inline(never)]
+    fn few_of<const N: usize>(tree: &Tree) -> Option<([u32; N], usize)> {
+        let (mut streams, mut count) = ([0; N], 0);
+        for item in tree.iter() {
+            *streams.get_mut(count)? = item.stream;
+            count += 1;
+        }
+        Some((streams, count))
+    }
+
+    /// Returns all streams.
+    #[cfg(test)]
+    fn all(&self) -> impl Iterator<Item = u32> {
+        let tree = self.tree.iter().flat_map(|tree| tree.iter());
+        self.line.iter().chain(tree).map(|item| item.stream)
     }
 
     /// Adds a stream behind its equals. `class` is that of its session, or its own if it has none.

@@ -65,6 +65,20 @@ impl Line {
         }
     }
 
+    /// Returns the streams and their number, unless there are more than `N`, or there were many.
+    #[inline]
+    pub(super) fn few<const N: usize>(&self) -> Option<([u32; N], usize)> {
+        let count = self.few.len();
+        if count > N || !self.many.is_empty() {
+            return None;
+        }
+        let mut streams = [0; N];
+        for (place, item) in streams.iter_mut().zip(&self.few) {
+            *place = item.stream;
+        }
+        Some((streams, count))
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = Item> {
         let many = self.many.iter();
         let many = many.map(|(&key, &stream)| Item { key, stream });
