@@ -14,7 +14,7 @@ use self::tree::Tree;
 
 /// Streams with data to send, in the order of their [`Share`].
 ///
-/// A turn lasts [`QUANTUM`] bytes: long enough that packets carry one stream each, short enough
+/// A turn lasts 16 KiB: long enough that packets carry one stream each, short enough
 /// that a small response does not wait for a large one.
 ///
 /// Most connections have no sessions and groups. While all streams belong to one session and group they are in one line,
@@ -209,9 +209,6 @@ impl Schedule {
         self.line.shrink();
     }
 }
-
-/// The bytes that a stream, a group or a session sends in one turn (limit K657).
-const QUANTUM: u64 = 16 << 10;
 
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::QUANTUM;
+use super::turns::QUANTUM;
 
 /// The place of a stream in a line: the least is first. The fields are inverted, but for the number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -1,6 +1,7 @@
 mod model;
 
 use self::model::Model;
+use super::turns::QUANTUM;
 use super::*;
 
 /// Returns the share of a stream without session and group.
