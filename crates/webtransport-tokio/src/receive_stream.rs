@@ -1,10 +1,10 @@
 //! The receiving half of a stream.
 
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use courser_quic as quic;
@@ -87,32 +87,61 @@ impl RecvStream {
     /// # Cancel safety
     /// Safe: dropping the future before it is ready loses nothing.
     pub async fn read_chunks(&mut self, chunks: &mut [Bytes]) -> Result<Option<usize>, ReadError> {
-        let Some(first) = chunks.first_mut() else {
-            return Ok(Some(0));
-        };
-        let Some(chunk) = self.read_chunk(usize::MAX).await? else {
-            return Ok(None);
-        };
-        *first = chunk;
-        let mut count = 1;
-        let mut cx = Context::from_waker(Waker::noop());
-        // An end or an error behind these chunks is returned by the next call.
-        while let Some(place) = chunks.get_mut(count)
-            && self.has_chunk()
-            && let Poll::Ready(Ok(Some(chunk))) = self.poll_chunk(&mut cx, usize::MAX)
-        {
-            *place = chunk;
-            count += 1;
-        }
-        Ok(Some(count))
+        std::future::poll_fn(|cx| self.poll_chunks(cx, chunks)).await
     }
 
-    /// Returns true if bytes have arrived that can be read.
-    fn has_chunk(&self) -> bool {
-        let stats = self.stream.stats();
-        let is_ready =
-            |stats: quic::RecvStreamStats| stats.gaps == 0 && stats.received > stats.read;
-        !self.first.is_empty() || stats.is_ok_and(is_ready)
+    fn poll_chunks(
+        &mut self,
+        cx: &mut Context<'_>,
+        chunks: &mut [Bytes],
+    ) -> Poll<Result<Option<usize>, ReadError>> {
+        if self.has_ended {
+            return Poll::Ready(Ok(None));
+        }
+        if let Some(place) = chunks.first_mut()
+            && !self.first.is_empty()
+        {
+            *place = std::mem::take(&mut self.first);
+            self.on_read(place.len());
+            return Poll::Ready(Ok(Some(1)));
+        }
+        // The future has no state of its own.
+        let read = ready!(pin!(self.stream.read_chunks(chunks)).poll(cx));
+        let read = self.on_result(read)?;
+        if let Some(count) = read {
+            let len = chunks.iter().take(count).map(Bytes::len).sum();
+            self.on_read(len);
+        }
+        Poll::Ready(Ok(read))
+    }
+
+    /// Counts bytes that the application gets.
+    fn on_read(&mut self, len: usize) {
+        self.read += len as u64;
+        let session = &self.session.0;
+        let counter = &session.counters.bytes_received;
+        counter.fetch_add(len as u64, Relaxed);
+        session.on_read(len);
+    }
+
+    /// Converts the result of a read, and keeps the end.
+    fn on_result<T>(
+        &mut self,
+        result: Result<Option<T>, quic::ReadError>,
+    ) -> Result<Option<T>, ReadError> {
+        match result {
+            Ok(value) => {
+                self.has_ended = value.is_none();
+                Ok(value)
+            }
+            Err(error) => {
+                let closed = self.session.0.ended();
+                if closed.is_none() && matches!(error, quic::ReadError::Reset(_)) {
+                    self.on_reset();
+                }
+                Err(ReadError::of(&error, closed))
+            }
+        }
     }
 
     /// Returns the number of bytes in the stream, once the peer has announced it with the end or with a reset. It does
@@ -223,28 +252,11 @@ impl RecvStream {
         } else {
             Ok(Some(self.first.split_to(self.first.len().min(most))))
         };
-        match chunk {
-            Ok(Some(chunk)) => {
-                self.read += chunk.len() as u64;
-                let len = chunk.len();
-                let session = &self.session.0;
-                let counter = &session.counters.bytes_received;
-                counter.fetch_add(len as u64, Relaxed);
-                session.on_read(len);
-                Poll::Ready(Ok(Some(chunk)))
-            }
-            Ok(None) => {
-                self.has_ended = true;
-                Poll::Ready(Ok(None))
-            }
-            Err(error) => {
-                let closed = self.session.0.ended();
-                if closed.is_none() && matches!(error, quic::ReadError::Reset(_)) {
-                    self.on_reset();
-                }
-                Poll::Ready(Err(ReadError::of(&error, closed)))
-            }
+        let chunk = self.on_result(chunk)?;
+        if let Some(chunk) = &chunk {
+            self.on_read(chunk.len());
         }
+        Poll::Ready(Ok(chunk))
     }
 
     /// Counts the bytes of a stream that the peer has reset.

@@ -389,8 +389,6 @@ impl SendStream {
         session.give_back(granted - used);
         let counter = &session.counters.bytes_sent;
         counter.fetch_add(used as u64, Relaxed);
-        let counter = &session.counters.bytes_sent;
-        counter.fetch_add(used as u64, Relaxed);
         let written = ready!(written);
         Poll::Ready(written.map_err(|error| WriteError::of(&error, session.ended())))
     }

@@ -165,11 +165,11 @@ impl Sending for SendStream {
     }
 
     async fn write_chunk(&mut self, chunk: Bytes) -> Result<(), Unsent> {
-        Ok(SendStream::write_all(self, &chunk).await?)
+        Ok(SendStream::write_chunk(self, chunk).await?)
     }
 
     async fn write_some(&mut self, chunk: Bytes) -> Result<usize, Unsent> {
-        Ok(SendStream::write(self, &chunk).await?)
+        Ok(self.write_chunks(&mut [chunk]).await?)
     }
 
     fn finish(&mut self) -> Result<(), Failure> {
@@ -183,14 +183,8 @@ impl Sending for SendStream {
 
 impl Receiving for RecvStream {
     async fn read_chunks(&mut self, chunks: &mut [Bytes]) -> Result<Option<usize>, Failure> {
-        let Some(first) = chunks.first_mut() else {
-            return Ok(Some(0));
-        };
-        let chunk = Receiving::read_chunk(self, usize::MAX).await?;
-        Ok(chunk.map(|chunk| {
-            *first = chunk;
-            1
-        }))
+        let read = RecvStream::read_chunks(self, chunks).await;
+        read.map_err(|error: ReadError| failure(error))
     }
 
     async fn read_chunk(&mut self, most: usize) -> Result<Option<Bytes>, Failure> {

@@ -208,7 +208,6 @@ impl Buffers {
     pub(super) fn shrink(&mut self) {
         (self.spare, self.medium) = (Vec::new(), Vec::new());
         self.spare_bytes = 0;
-        self.sending.shrink();
     }
 }
 

@@ -24,6 +24,7 @@ impl Streams {
         // The span may have been declared lost and be queued for retransmission.
         self.queues.on_acked(state);
         self.report_acked(key);
+        self.count_held(key);
         self.wake_writers();
         if ends {
             self.on_sending_over(key);
@@ -105,6 +106,7 @@ impl Streams {
     /// Frees the bytes above the reliable size of a stream whose sending part has ended.
     fn discard_rest(&mut self, key: u32) {
         self.table.at(key).send.discard(&mut self.buffers);
+        self.count_held(key);
         self.queues.unschedule(self.table.at(key));
     }
 }

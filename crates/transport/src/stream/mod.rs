@@ -403,8 +403,11 @@ impl Streams {
     fn retire(&mut self, key: u32) {
         let state = self.table.at(key);
         let (id, was_cancelled) = (state.id, state.was_cancelled());
-        let share = state.share;
+        let (share, held) = (state.share, std::mem::take(&mut state.held));
         self.queues.remove(state);
+        if held > 0 {
+            self.buffers.sending.on_held(share.session, held, 0);
+        }
         self.end_session_of(id, &share);
         self.record_content(id, false);
         if let Some(deadlines) = &mut self.deadlines {
@@ -429,18 +432,14 @@ impl Streams {
     /// Wakes writers that wait for the connection's send buffer, once a quarter of its limit is free.
     #[inline]
     fn wake_writers(&mut self) {
-        let mut count = self.buffers.sending.writers_to_wake();
-        if count == 0 || self.flow.send.available() == 0 {
+        if !self.buffers.sending.can_wake_writers() || self.flow.send.available() == 0 {
             return;
         }
-        while count > 0
-            && let Some(id) = self.buffers.sending.next_writer()
-        {
+        for id in self.buffers.sending.next_writers() {
             if let Some(key) = self.table.find(id)
                 && self.table.at(key).send.take_connection_writable()
             {
                 self.events.push_back(StreamEvent::Writable { id });
-                count -= 1;
             }
         }
     }

@@ -93,6 +93,20 @@ impl Streams {
         self.queues.charge(session_of(request), len);
     }
 
+    /// Counts the bytes that a stream holds for its session, if it has one.
+    #[inline]
+    pub(super) fn count_held(&mut self, key: u32) {
+        let state = self.table.at(key);
+        if state.share.session == 0 || !state.sends {
+            return;
+        }
+        let before = std::mem::replace(&mut state.held, state.send.retained());
+        let (session, after) = (state.share.session, state.held);
+        if before != after {
+            self.buffers.sending.on_held(session, before, after);
+        }
+    }
+
     /// Ends the session of a stream that is over, if it has begun one. The streams of the session that are left have the
     /// class 0.
     pub(super) fn end_session_of(&mut self, id: StreamId, share: &Share) {
@@ -138,11 +152,17 @@ impl Streams {
         let state = self.table.at(key);
         let mut share = state.share;
         change(&mut share);
-        if share != state.share {
-            self.queues.unschedule(state);
-            state.share = share;
-            self.schedule(key);
+        if share == state.share {
+            return Ok(());
         }
+        self.queues.unschedule(state);
+        if share.session != state.share.session && state.held > 0 {
+            let (session, held) = (state.share.session, std::mem::take(&mut state.held));
+            self.buffers.sending.on_held(session, held, 0);
+        }
+        state.share = share;
+        self.count_held(key);
+        self.schedule(key);
         Ok(())
     }
 

@@ -14,7 +14,7 @@ use self::tree::Tree;
 
 /// Streams with data to send, in the order of their [`Share`].
 ///
-/// A turn lasts [`QUANTUM`] bytes: long enough that packets carry one stream each, short enough
+/// A turn lasts 16 KiB: long enough that packets carry one stream each, short enough
 /// that a small response does not wait for a large one.
 ///
 /// Most connections have no sessions and groups. While all streams belong to one session and group they are in one line,
@@ -61,15 +61,30 @@ impl Schedule {
         }
     }
 
-    /// Returns the streams, unless there are more than `max`.
+    /// Returns the streams and their number, unless there are more than `N`, or there may be.
     #[inline]
-    pub(super) fn few(&self, max: usize) -> Option<impl Iterator<Item = u32>> {
-        let items = || {
-            let tree = self.tree.iter().flat_map(|tree| tree.iter());
-            self.line.iter().chain(tree)
-        };
-        let is_more = items().nth(max).is_some();
-        (!is_more).then(|| items().map(|item| item.stream))
+    pub(super) fn few<const N: usize>(&self) -> Option<([u32; N], usize)> {
+        match &self.tree {
+            None => self.line.few(),
+            Some(tree) => Self::few_of(tree),
+        }
+    }
+
+    #[inline(never)]
+    fn few_of<const N: usize>(tree: &Tree) -> Option<([u32; N], usize)> {
+        let (mut streams, mut count) = ([0; N], 0);
+        for item in tree.iter() {
+            *streams.get_mut(count)? = item.stream;
+            count += 1;
+        }
+        Some((streams, count))
+    }
+
+    /// Returns all streams.
+    #[cfg(test)]
+    fn all(&self) -> impl Iterator<Item = u32> {
+        let tree = self.tree.iter().flat_map(|tree| tree.iter());
+        self.line.iter().chain(tree).map(|item| item.stream)
     }
 
     /// Adds a stream behind its equals. `class` is that of its session, or its own if it has none.
@@ -194,9 +209,6 @@ impl Schedule {
         self.line.shrink();
     }
 }
-
-/// The bytes that a stream, a group or a session sends in one turn.
-const QUANTUM: u64 = 16 << 10;
 
 #[cfg(test)]
 mod tests;

@@ -57,11 +57,8 @@ enum Waiting {
     No,
     /// Fewer unsent bytes of this stream.
     ForStream,
-    /// Fewer unacknowledged bytes of all streams, or more credit of the connection. A writer that was woken and has
-    /// got nothing waits again.
-    ForConnection { again: bool },
-    /// For nothing: it was woken, and has not written yet.
-    Woken,
+    /// Fewer unacknowledged bytes of all streams, or more credit of the connection.
+    ForConnection,
     /// More credit of this stream: MAX_STREAM_DATA.
     ForCredit,
 }
@@ -146,7 +143,7 @@ impl SendPart {
         // All unsent bytes have to wait for the first one.
         let common = if unsent > 0 { credit } else { unclaimed };
         Ok(match self.waiting {
-            Waiting::No | Waiting::Woken => None,
+            Waiting::No => None,
             Waiting::ForCredit => Some(BlockedBy::StreamFlowControl),
             _ if own == 0 => Some(BlockedBy::StreamFlowControl),
             _ if common == 0 => Some(BlockedBy::ConnectionFlowControl),
@@ -222,8 +219,10 @@ impl SendPart {
             return Err(WriteError::ClosedStream);
         }
         let unsent = self.buffer.unsent();
-        let accepted = self.credit_with_share(limits);
-        let accepted = accepted.max(AHEAD.saturating_sub(unsent));
+        let own = self.limit.available().saturating_sub(unsent);
+        let share = (limits.unsent_limit / SHARES).saturating_sub(unsent);
+        let credit_for_writes = own.min(limits.credit.max(share.min(limits.ahead)));
+        let accepted = credit_for_writes.max(AHEAD.saturating_sub(unsent));
         let ahead = accepted.min(limits.unsent_limit.saturating_sub(unsent));
         let room = self.room(limits);
         let len = ahead.min(room).min(len as u64);
@@ -232,12 +231,9 @@ impl SendPart {
             self.waiting = if is_ahead {
                 Waiting::ForStream
             } else {
-                self.for_connection()
+                Waiting::ForConnection
             };
             return Err(WriteError::Blocked);
-        }
-        if self.waiting == Waiting::Woken {
-            self.waiting = Waiting::No;
         }
         Ok(usize::try_from(len).expect("at most the length of a slice"))
     }
@@ -249,21 +245,8 @@ impl SendPart {
         own.min(limits.credit)
     }
 
-    /// Returns how many bytes could be written within the peer's credit, with the share that a stream has of what
-    /// the unsent bytes of others claim.
-    fn credit_with_share(&self, limits: WriteLimits) -> u64 {
-        let unsent = self.buffer.unsent();
-        let own = self.limit.available().saturating_sub(unsent);
-        let share = (limits.unsent_limit / SHARES).saturating_sub(unsent);
-        own.min(limits.credit.max(share.min(limits.ahead)))
-    }
-
-    /// Returns how many bytes the memory of the connection has room for. The reserve is for streams that come, not for
-    /// transfers that wait in turn.
+    /// Returns how many bytes the memory of the connection has room for.
     fn room(&self, limits: WriteLimits) -> u64 {
-        if self.waiting == Waiting::Woken {
-            return limits.connection;
-        }
         let little = LITTLE.saturating_sub(self.buffer.retained());
         limits.connection.max(little.min(limits.reserve))
     }
@@ -282,7 +265,7 @@ impl SendPart {
         self.waiting = if self.limit.available() <= self.buffer.unsent() {
             Waiting::ForCredit
         } else {
-            self.for_connection()
+            Waiting::ForConnection
         };
         0
     }
@@ -307,22 +290,9 @@ impl SendPart {
         self.buffer.unsent()
     }
 
-    const fn for_connection(&self) -> Waiting {
-        let again = matches!(
-            self.waiting,
-            Waiting::Woken | Waiting::ForConnection { again: true }
-        );
-        Waiting::ForConnection { again }
-    }
-
     /// Returns true if the last write was blocked by the limits of the whole connection.
     pub(super) fn is_waiting_for_connection(&self) -> bool {
-        matches!(self.waiting, Waiting::ForConnection { .. })
-    }
-
-    /// Returns true if the writer was woken before and has got nothing.
-    pub(super) fn is_waiting_again(&self) -> bool {
-        self.waiting == Waiting::ForConnection { again: true }
+        self.waiting == Waiting::ForConnection
     }
 
     ///Returns true once when a blocked writer may try again, because half of its limit on unsent bytes is free.
@@ -337,9 +307,9 @@ impl SendPart {
 
     /// Returns true once when a writer that was blocked by the connection may try again.
     pub(super) fn take_connection_writable(&mut self) -> bool {
-        let waited = self.is_waiting_for_connection();
+        let waited = self.waiting == Waiting::ForConnection;
         if waited {
-            self.waiting = Waiting::Woken;
+            self.waiting = Waiting::No;
         }
         waited
     }

@@ -1,11 +1,11 @@
 //! Limits on the bytes that are written before the peer has received them.
 
-mod writers;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
 
 use courser_wire::StreamId;
 
-pub(super) use self::writers::Writer;
-use self::writers::Writers;
 use super::StreamsConfig;
 
 /// The limits of one write, in bytes.
@@ -47,8 +47,12 @@ pub(super) struct SendBudget {
     congestion_window: u64,
     /// Free memory of the endpoint.
     memory_left: u64,
-    /// Streams whose writers were blocked by the limits of the whole connection.
-    writers: Writers,
+    /// Streams whose writers were blocked by the limits of the whole connection, by session.
+    writers: BTreeMap<u32, VecDeque<StreamId>>,
+    /// Bytes of `retained` by session, without those of streams that have none.
+    sessions: BTreeMap<u32, u64>,
+    /// The session whose writer was woken last while others waited too.
+    woken: u32,
 }
 
 impl SendBudget {
@@ -64,7 +68,9 @@ impl SendBudget {
             max_unsent: config.unsent_limit,
             congestion_window: 0,
             memory_left: u64::MAX,
-            writers: Writers::default(),
+            writers: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            woken: 0,
         }
     }
 
@@ -109,14 +115,39 @@ impl SendBudget {
     }
 
     /// Returns the limits of a write. `credit` is what the peer grants for the connection.
-    pub(super) fn write_limits(&self, credit: u64) -> WriteLimits {
+    pub(super) fn write_limits(&self, credit: u64, session: u32) -> WriteLimits {
+        let connection = self.limit().saturating_sub(self.retained);
         WriteLimits {
             unsent_limit: self.unsent_limit,
-            connection: self.limit().saturating_sub(self.retained),
+            connection: match session {
+                0 => connection,
+                _ => connection.min(self.share().saturating_sub(self.held(session))),
+            },
             reserve: self.limit_with_reserve().saturating_sub(self.retained),
             credit: credit.saturating_sub(self.unsent),
             ahead: (credit + self.unsent_limit / 2).saturating_sub(self.unsent),
         }
+    }
+
+    /// Returns the part of the limit that each session may hold while several send: one with many streams would hold all
+    /// of it, and another one would run out of data before it may write again.
+    fn share(&self) -> u64 {
+        let sessions = self.sessions.len().max(self.writers.len()).max(1);
+        self.limit() / sessions as u64
+    }
+
+    /// Returns the bytes that a session holds.
+    fn held(&self, session: u32) -> u64 {
+        self.sessions.get(&session).copied().unwrap_or_default()
+    }
+
+    /// Changes the bytes that a session holds, from those of one of its streams before to those after.
+    pub(super) fn on_held(&mut self, session: u32, before: u64, after: u64) {
+        let held = (self.held(session) + after).saturating_sub(before);
+        match held {
+            0 => self.sessions.remove(&session),
+            held => self.sessions.insert(session, held),
+        };
     }
 
     /// Counts bytes that were written.
@@ -149,7 +180,7 @@ impl SendBudget {
     /// Resets the counts and removes all writers, when all streams are dropped at once.
     pub(super) fn clear(&mut self) {
         (self.retained, self.unsent) = (0, 0);
-        self.writers = Writers::default();
+        (self.writers, self.sessions) = (BTreeMap::new(), BTreeMap::new());
     }
 
     /// Sets the memory that the endpoint has left for all its connections.
@@ -183,40 +214,59 @@ impl SendBudget {
         changes
     }
 
-    /// Adds the writer of a stream to those that wait, if it is not among them. It waits `again` if it was woken and
-    /// others had taken all that was free.
-    pub(super) fn wait(&mut self, writer: Writer, again: bool) {
-        self.writers.add(writer, again);
+    /// Adds the writer of a stream to those of its session that wait, if it is not among them.
+    pub(super) fn wait(&mut self, session: u32, id: StreamId) {
+        let writers = self.writers.entry(session).or_default();
+        if !writers.contains(&id) {
+            writers.push_back(id);
+        }
     }
 
-    /// Returns how many writers to wake now: none until a quarter of the limit is free, and then as many as can write
-    /// something worth while, so that the first ones do not leave nothing to the others. All of them once
-    /// nothing is kept, because no acknowledgement would wake the rest.
+    /// Returns true if writers wait and a quarter of the limit is free.
     #[inline]
-    pub(super) fn writers_to_wake(&self) -> usize {
-        if self.writers.is_empty() {
-            return 0;
-        }
-        let limit = self.limit();
-        if self.retained > limit / 4 * 3 {
-            return 0;
-        }
-        if self.retained == 0 {
-            return self.writers.len();
-        }
-        let free = limit.saturating_sub(self.retained);
-        let each = EACH.min(limit / 8).max(1);
-        usize::try_from(free / each).unwrap_or(usize::MAX).max(1)
+    pub(super) fn can_wake_writers(&self) -> bool {
+        !self.writers.is_empty() && self.retained <= self.limit() / 4 * 3
     }
 
-    /// Removes and returns the next writer that waits.
-    pub(super) fn next_writer(&mut self) -> Option<StreamId> {
-        self.writers.pop_first()
-    }
-
-    /// Frees spare capacity.
-    pub(super) fn shrink(&mut self) {
-        self.writers.shrink();
+    /// Removes and returns the writers to wake. If those of several sessions wait, it is one of each: the memory that is
+    /// free would go to the session with the most writers otherwise. The others follow when more is acknowledged, all
+    /// of them when little is left to acknowledge.
+    pub(super) fn next_writers(&mut self) -> Vec<StreamId> {
+        if self.writers.len() == 1 && self.sessions.len() <= 1 {
+            let writers = self.writers.pop_first();
+            return writers.map_or_else(Vec::new, |(_, writers)| writers.into());
+        }
+        // Those behind the session that was first before are first now.
+        let behind = (Bound::Excluded(self.woken), Bound::Unbounded);
+        let sessions: Vec<u32> = self
+            .writers
+            .range(behind)
+            .chain(self.writers.range(..=self.woken))
+            .map(|(session, _)| *session)
+            .collect();
+        if let Some(first) = sessions.first() {
+            self.woken = *first;
+        }
+        let mut woken = Vec::with_capacity(sessions.len());
+        let share = self.share();
+        if self.retained <= self.limit() / 4 {
+            for session in sessions {
+                woken.extend(self.writers.remove(&session).unwrap_or_default());
+            }
+            return woken;
+        }
+        for session in sessions {
+            if session != 0 && self.held(session) > share / 4 * 3 {
+                continue;
+            }
+            if let Entry::Occupied(mut writers) = self.writers.entry(session) {
+                woken.extend(writers.get_mut().pop_front());
+                if writers.get().is_empty() {
+                    writers.remove();
+                }
+            }
+        }
+        woken
     }
 }
 
@@ -227,9 +277,6 @@ pub(super) const SEND_BUFFER_MIN: u64 = 128 << 10;
 /// The smallest limit for a peer that has acknowledged this much. A window is small on a fast path too, and a
 /// larger buffer wakes writers less often.
 const SEND_BUFFER_USUAL: u64 = 512 << 10;
-
-/// Free bytes for each writer that is woken.
-const EACH: u64 = 16 << 10;
 
 /// The reserve for streams that hold little is this part of the limit, in addition to it (limit K590). Without it, a
 /// request beside a few transfers waits until these end, because their writers take all memory that is freed.

@@ -40,7 +40,7 @@ impl SendQueues {
 
     /// Returns the class of a stream, which is that of its session if it has one.
     #[inline]
-    pub(super) fn class_of(&self, share: &Share) -> i8 {
+    fn class_of(&self, share: &Share) -> i8 {
         match share.session {
             0 => share.class,
             session => self.session_class(session),

@@ -24,6 +24,8 @@ pub(super) struct Entry {
     pub(super) send: Half<SendPart>,
     pub(super) receive: Half<ReceivePart>,
     pub(super) share: Share,
+    /// The bytes held for sending that were counted for its session.
+    pub(super) held: u64,
     pub(super) pending: PendingFrames,
     /// The place of this stream in [`SendQueues::free`](super::send_queues::SendQueues::free), if it is there.
     pub(super) in_free: Option<Place>,
@@ -110,7 +112,7 @@ impl Table {
         let is_ours = id.initiator() == self.side;
         let is_bidi = id.direction() == Direction::Bidirectional;
         let state = &mut self.entries[key as usize];
-        (state.id, state.share) = (id, Share::default());
+        (state.id, state.share, state.held) = (id, Share::default(), 0);
         (state.sends, state.receives) = (is_bidi || is_ours, is_bidi || !is_ours);
         self.by_id.insert(id.value(), key);
         self.cache(id, key);
@@ -135,6 +137,7 @@ impl Table {
             send: Half::default(),
             receive: Half::default(),
             share: Share::default(),
+            held: 0,
             pending: PendingFrames::default(),
             in_free: None,
             in_new: None,

@@ -38,7 +38,8 @@ impl Streams {
             self.queues.control.max_frames() + self.flow.due_frames() + self.limits.due_frames();
         let mut left = (control * LARGEST_CONTROL) as u64;
         for list in [&self.queues.free, &self.queues.new] {
-            for key in list.few(FEW_STREAMS)? {
+            let (streams, count) = list.few::<FEW_STREAMS>()?;
+            for &key in &streams[..count] {
                 left += self.table.at(key).send.only_unsent()? + LARGEST_STREAM_HEADER;
             }
         }

@@ -12,9 +12,11 @@ impl Streams {
     ///
     /// QPACK needs this for instructions that must not be sent in part (RFC 9204 §2.1.3).
     pub fn send_credit(&mut self, id: StreamId) -> u64 {
-        let limits = self.write_limits();
-        let key = self.sender(id);
-        key.map_or(0, |key| self.table.at(key).send.credit_for_writes(limits))
+        let Ok(key) = self.sender(id) else {
+            return 0;
+        };
+        let limits = self.write_limits(key);
+        self.table.at(key).send.credit_for_writes(limits)
     }
 
     /// Returns the progress of sending.

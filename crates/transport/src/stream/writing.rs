@@ -8,8 +8,7 @@ use super::Streams;
 use super::control::ControlFrame;
 use super::deadlines::Expiry;
 use super::event::{ClosedStream, FinishError, ResetAtError, StreamEvent, WriteError};
-use super::schedule::Level;
-use super::send_budget::{WriteLimits, Writer};
+use super::send_budget::WriteLimits;
 
 impl Streams {
     /// Opens a stream. Returns `None` at the peer's limit; then [`StreamEvent::Available`] follows.
@@ -39,7 +38,8 @@ impl Streams {
     /// [`WriteError::Blocked`] when there is no room at present, the other variants when there will
     /// never be any.
     pub fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
-        let (key, limits) = (self.sender(id)?, self.write_limits());
+        let key = self.sender(id)?;
+        let limits = self.write_limits(key);
         let result = self
             .table
             .at(key)
@@ -56,7 +56,8 @@ impl Streams {
     /// [`WriteError::Blocked`] when there is no room at present, the other variants when there will
     /// never be any.
     pub fn write_chunk(&mut self, id: StreamId, data: &mut Bytes) -> Result<usize, WriteError> {
-        let (key, limits) = (self.sender(id)?, self.write_limits());
+        let key = self.sender(id)?;
+        let limits = self.write_limits(key);
         let result = self
             .table
             .at(key)
@@ -76,7 +77,8 @@ impl Streams {
     ///
     /// The errors of [`Streams::write`], without [`WriteError::Blocked`].
     pub fn credit_beyond(&mut self, id: StreamId, ahead: u64) -> Result<u64, WriteError> {
-        let (key, limits) = (self.sender(id)?, self.write_limits());
+        let key = self.sender(id)?;
+        let limits = self.write_limits(key);
         let state = self.table.at(key);
         if let Some(code) = state.send.stopped() {
             return Err(WriteError::Stopped(code));
@@ -86,7 +88,7 @@ impl Streams {
             return Ok(credit);
         }
         if state.send.is_waiting_for_connection() {
-            self.wait_for_connection(key);
+            self.buffers.sending.wait(state.share.session, id);
         } else {
             let is_blocked = self.queues.signal_blocked(key, state);
             self.counters.stream_blocked += u64::from(is_blocked);
@@ -94,25 +96,11 @@ impl Streams {
         Ok(0)
     }
 
-    fn wait_for_connection(&mut self, key: u32) {
-        let state = self.table.at(key);
-        let level = Level {
-            class: self.queues.class_of(&state.share),
-            priority: state.share.priority,
-        };
-        let writer = Writer {
-            id: state.id,
-            session: state.share.session,
-            level,
-        };
-        let again = state.send.is_waiting_again();
-        self.buffers.sending.wait(writer, again);
-    }
-
-    pub(super) fn write_limits(&self) -> WriteLimits {
-        self.buffers
-            .sending
-            .write_limits(self.flow.send.available())
+    #[inline]
+    pub(super) fn write_limits(&mut self, key: u32) -> WriteLimits {
+        let session = self.table.at(key).share.session;
+        let credit = self.flow.send.available();
+        self.buffers.sending.write_limits(credit, session)
     }
 
     fn on_written(
@@ -121,10 +109,14 @@ impl Streams {
         result: Result<usize, WriteError>,
     ) -> Result<usize, WriteError> {
         match result {
-            Ok(_) => self.schedule(key),
+            Ok(_) => {
+                self.count_held(key);
+                self.schedule(key);
+            }
             Err(WriteError::Blocked) => {
-                if self.table.at(key).send.is_waiting_for_connection() {
-                    self.wait_for_connection(key);
+                let state = self.table.at(key);
+                if state.send.is_waiting_for_connection() {
+                    self.buffers.sending.wait(state.share.session, state.id);
                 }
             }
             Err(WriteError::Stopped(_) | WriteError::ClosedStream) => {}
@@ -195,6 +187,7 @@ impl Streams {
             return Ok(());
         }
         self.on_unsent_discarded(key, before);
+        self.count_held(key);
         self.queues.unschedule(self.table.at(key));
         self.schedule(key);
         let state = self.table.at(key);
@@ -291,6 +284,7 @@ impl Streams {
 
     /// Requests RESET_STREAM, and removes the stream from the queues of data, which was discarded.
     pub(super) fn on_reset_due(&mut self, key: u32) {
+        self.count_held(key);
         self.queues.unschedule(self.table.at(key));
         let state = self.table.at(key);
         self.queues.withdraw(state, ControlFrame::Blocked);

@@ -244,6 +244,92 @@ async fn streams_that_nobody_reads_leave_credit_to_others() {
     within(writer).await.expect("no panic");
 }
 
+const LITTLE_DATA: Limits = Limits {
+    max_data: 4000,
+    max_streams_bidi: 100,
+    max_streams_uni: 100,
+};
+
+async fn session_with_little_data() -> (crate::Pair, Session, Session) {
+    let mut config = Config::new();
+    config.limits = LITTLE_DATA;
+    session_with([config.clone(), config]).await
+}
+
+/// The peer counts the final size of a stream (RFC 9000 §4.5), which is less than what was written before the reset.
+#[tokio::test]
+async fn bytes_that_a_reset_withdraws_use_no_credit() {
+    let (_pair, near, far) = session_with_little_data().await;
+    let reader = tokio::spawn(async move {
+        for _ in 0..20 {
+            let mut receive = far.accept_uni().await.expect("open");
+            let error = receive.read_to_end(10_000).await;
+            assert!(error.is_err(), "{error:?}");
+        }
+        far
+    });
+    for _ in 0..20 {
+        let mut send = within(near.open_uni()).await.expect("open");
+        within(send.write_all(&[7; 1500])).await.expect("credit");
+        send.reset(1).expect("open");
+    }
+    let _far = within(reader).await.expect("no panic");
+}
+
+/// draft-ietf-webtrans-http3-16 §5.4.
+#[tokio::test]
+async fn unread_bytes_of_a_reset_stream_are_credited() {
+    let (_pair, near, far) = session_with_little_data().await;
+    for _ in 0..20 {
+        let mut send = within(near.open_uni()).await.expect("open");
+        within(send.write_all(&[7; 100])).await.expect("credit");
+        let mut receive = within(far.accept_uni()).await.expect("open");
+        let read = within(receive.read_chunk(100)).await.expect("open");
+        assert_eq!(read.map(|read| read.len()), Some(100));
+        within(send.write_all(&[7; 1400])).await.expect("credit");
+        within(near.quic().ping()).await.expect("open");
+        send.reset(1).expect("open");
+        // The reset has arrived when what follows it is acknowledged.
+        within(near.quic().ping()).await.expect("open");
+        let error = within(receive.read_chunk(100)).await.expect_err("reset");
+        assert_eq!(error, ReadError::Reset(Some(ApplicationCode(1))));
+    }
+}
+
+/// Both halves of what has arrived and what is still on its way count, although nobody reads them.
+#[tokio::test]
+async fn bytes_of_streams_that_are_left_are_credited() {
+    let (_pair, near, far) = session_with_little_data().await;
+    for round in 0..40 {
+        let mut send = within(near.open_uni()).await.expect("open");
+        within(send.write_all(&[7; 1500])).await.expect("credit");
+        let mut receive = within(far.accept_uni()).await.expect("open");
+        if round % 2 == 0 {
+            within(receive.read_chunk(100)).await.expect("open");
+        }
+        match round % 4 {
+            // The size is known, or follows with the reset that answers the stop.
+            0 => drop(receive),
+            1 => {
+                receive.stop(3).expect("open");
+                assert_eq!(receive.stop(3), Err(ReadError::ClosedStream));
+                let error = within(receive.read_chunk(1)).await.expect_err("stopped");
+                assert_eq!(error, ReadError::ClosedStream);
+            }
+            2 => {
+                send.finish().expect("open");
+                drop(receive);
+            }
+            _ => {
+                // More arrives after the stop.
+                receive.stop(3).expect("open");
+                let stopped = within(async { while send.write(&[7; 100]).await.is_ok() {} });
+                stopped.await;
+            }
+        }
+    }
+}
+
 /// Streams that stay open take most of the limit of the session, and the rest is renewed for each that ends.
 #[tokio::test]
 async fn streams_that_stay_open_leave_credit_to_others() {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::QUANTUM;
+use super::turns::QUANTUM;
 
 /// The place of a stream in a line: the least is first. The fields are inverted, but for the number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -63,6 +63,20 @@ impl Line {
             Some(item) => Some(item.stream),
             None => self.many.first_key_value().map(|(_, stream)| *stream),
         }
+    }
+
+    /// Returns the streams and their number, unless there are more than `N`, or there were many.
+    #[inline]
+    pub(super) fn few<const N: usize>(&self) -> Option<([u32; N], usize)> {
+        let count = self.few.len();
+        if count > N || !self.many.is_empty() {
+            return None;
+        }
+        let mut streams = [0; N];
+        for (place, item) in streams.iter_mut().zip(&self.few) {
+            *place = item.stream;
+        }
+        Some((streams, count))
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = Item> {
@@ -180,5 +194,5 @@ impl Line {
     }
 }
 
-/// Longest line in whose middle streams are added and removed by moving others.
+/// Longest line in whose middle streams are added and removed by moving others (limit K656).
 const FEW: usize = 64;

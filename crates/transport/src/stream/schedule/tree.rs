@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::Share;
 use super::line::{Item, Key, Line};
+use super::share::Share;
 use super::turns::Turns;
 
 /// The groups of one session, by their priorities.

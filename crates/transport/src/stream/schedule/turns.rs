@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::QUANTUM;
-
 /// Members that take turns of [`QUANTUM`] bytes. What a member sends beyond its turn counts in its next one, so that
 /// all get the same number of bytes.
 #[derive(Debug)]
@@ -126,5 +124,8 @@ impl<T: Default> Turns<T> {
     }
 }
 
-/// Most bytes that count in later turns of a member: a burst must not keep it waiting for long.
-const MOST_SPENT: u64 = 16 * QUANTUM;
+/// The bytes that a stream, a group or a session sends in one turn (limit K657).
+pub(super) const QUANTUM: u64 = 16 << 10;
+
+/// Most bytes that count in later turns of a member, 16 of them: a burst must not keep it waiting for long (limit K658).
+const MOST_SPENT: u64 = 256 << 10;

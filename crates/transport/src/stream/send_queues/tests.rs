@@ -32,7 +32,7 @@ impl Fixture {
         let key = self.table.insert(id);
         let stream = self.table.at(key);
         stream.send.begin(credit);
-        let room = self.buffers.sending.write_limits(1000);
+        let room = self.buffers.sending.write_limits(1000, 0);
         stream.send.write(data, room, &mut self.buffers).unwrap();
         self.queues.schedule(key, stream);
         key

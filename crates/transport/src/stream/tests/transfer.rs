@@ -337,7 +337,7 @@ fn send_buffer_follows_the_congestion_window() {
         ..config()
     };
     let mut client = End::new(Side::Client, &config);
-    let room = |client: &End| client.streams.write_limits().connection;
+    let room = |client: &End| client.streams.buffers.sending.write_limits(0, 0).connection;
     assert_eq!(room(&client), send_budget::SEND_BUFFER_MIN);
     client.streams.on_congestion_window(5 << 20);
     assert_eq!(room(&client), 20 << 20);

@@ -1,6 +1,7 @@
 //! The schedule by lists and searches, as it is documented.
 
-use super::super::{QUANTUM, Share};
+use super::super::Share;
+use super::super::turns::QUANTUM;
 
 #[derive(Clone, Copy)]
 struct Stream {
