@@ -71,14 +71,15 @@ impl Flow {
         }
     }
 
-    /// Processes a report that a limit of this end holds the peer back.
-    pub(crate) fn on_blocked(&mut self, now: Time, capsule: &SessionCapsule) {
+    /// Processes a report that a limit of this end holds the peer back. Returns true if it is the first one of the
+    /// present limit.
+    pub(crate) fn on_blocked(&mut self, now: Time, capsule: &SessionCapsule) -> bool {
         match *capsule {
             SessionCapsule::DataBlocked(limit) => self.data_of_peer.on_blocked(now, limit),
             SessionCapsule::StreamsBlocked(direction, limit) => {
-                self.streams_of_peer(direction).on_blocked(limit);
+                self.streams_of_peer(direction).on_blocked(limit)
             }
-            _ => {}
+            _ => false,
         }
     }
 

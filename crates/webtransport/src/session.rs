@@ -507,10 +507,9 @@ impl Session {
                 Ok(true)
             }
             SessionCapsule::DataBlocked(_) | SessionCapsule::StreamsBlocked(..) => {
-                if let Some(flow) = &mut self.flow {
-                    flow.on_blocked(now, &capsule);
-                }
-                Ok(false)
+                // A peer that uses all its credit reports each limit once, and small windows have many limits.
+                let flow = self.flow.as_mut();
+                Ok(flow.is_some_and(|flow| flow.on_blocked(now, &capsule)))
             }
         }
     }

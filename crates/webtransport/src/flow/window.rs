@@ -69,11 +69,15 @@ impl DataWindow {
     /// Streams that the application does not read may occupy more than half of the window. What it reads on others then
     /// never amounts to half a window, and both ends would wait for each other. So a blocked peer gets each credit, but
     /// not at once: many small limits would lead to many small packets.
-    pub(super) fn on_blocked(&mut self, now: Time, limit: u64) {
-        if limit == self.announced {
-            self.is_blocked = true;
-            self.wait(now);
+    ///
+    /// Returns true for the first report of a limit, of which there are no more than limits.
+    pub(super) fn on_blocked(&mut self, now: Time, limit: u64) -> bool {
+        if limit != self.announced {
+            return false;
         }
+        let is_first = !std::mem::replace(&mut self.is_blocked, true);
+        self.wait(now);
+        is_first
     }
 
     /// Sets the time of the next announcement to a blocked peer, if there is any credit to announce.
@@ -152,9 +156,9 @@ impl StreamWindow {
         self.ended = self.opened.min(self.ended + 1);
     }
 
-    /// Processes a report that `limit` holds the peer back.
-    pub(super) const fn on_blocked(&mut self, limit: u64) {
-        self.is_blocked |= limit == self.announced;
+    /// Processes a report that `limit` holds the peer back. Returns true for the first report of a limit.
+    pub(super) fn on_blocked(&mut self, limit: u64) -> bool {
+        limit == self.announced && !std::mem::replace(&mut self.is_blocked, true)
     }
 
     /// Returns the limit to announce, if it has grown by a quarter of the window. A blocked peer gets credit for each

@@ -187,6 +187,27 @@ fn limits_that_wait_for_credit_are_replaced_by_newer_ones() {
     assert!(std::mem::size_of::<Session>() <= 1024);
 }
 
+/// A fast peer with a small window uses up each limit and reports that, thousands of times in a second. K308.
+#[test]
+fn one_report_of_each_limit_is_no_noise() {
+    let mut agreement = agreement(SMALL);
+    agreement.max_window = 1000;
+    let mut session = Session::new(session(0), &agreement);
+    for limit in (1000..200_000_000).step_by(1000) {
+        assert_eq!(session.on_data(NOW, 1000), Ok(()));
+        receive(&mut session, &SessionCapsule::DataBlocked(limit));
+        session.on_consumed(NOW, RTT, 1000);
+        let raised = SessionCapsule::MaxData(limit + 1000);
+        assert_eq!(session.poll_capsule(), Some(raised));
+    }
+    assert_eq!(session.closed(), None);
+    // Reports of the same limit are.
+    for _ in 0..200_000 {
+        receive(&mut session, &SessionCapsule::DataBlocked(200_000_000));
+    }
+    assert_eq!(violation(&mut session), Some(Code::EXCESSIVE_LOAD));
+}
+
 /// draft-ietf-webtrans-http3-16 §5.3; WT-h3-094.
 #[test]
 fn million_short_streams_need_no_memory() {
