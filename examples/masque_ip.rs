@@ -26,8 +26,7 @@ impl Device for Hosts {
             icmp::echo_reply(&packet, host)
         });
         Ok(answers
-            .map(|answer| self.answers.try_send(answer.into()))
-            .filter(Result::is_ok)
+            .filter_map(|answer| self.answers.try_send(answer.into()).ok())
             .count())
     }
 

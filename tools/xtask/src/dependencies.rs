@@ -157,6 +157,7 @@ const ALLOWED: &[Allowed] = &[
 /// The packages that tests of these crates may use.
 const TESTS: &[&str] = &[
     "aws-lc-rs",
+    "etherparse",
     "lzma-rust2",
     "proptest",
     "qlog",

@@ -11,8 +11,8 @@ pub use crate::refusal::Refusal;
 /// The value of `:protocol` and `Upgrade` (RFC 9484 §4).
 pub const UPGRADE_TOKEN: &str = "connect-ip";
 
-/// Returns the request for a tunnel. Over HTTP/3 it has the [`Protocol`] in its extensions; a caller
-/// over HTTP/2 adds that of its library.
+/// Returns the request for a tunnel. Over HTTP/3 it has the [`Protocol`](courser_http3::Protocol) in its extensions; a
+/// caller over HTTP/2 adds that of its library.
 ///
 /// # Errors
 /// Returns an error if the expanded template is no URI.
