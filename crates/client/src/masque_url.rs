@@ -67,11 +67,21 @@ pub(super) fn parse(url: &str) -> Option<Result<(Uri, Arc<str>), Error>> {
             Template::new(&template),
             format!("https://{place}/").parse(),
         ) {
+            (Ok(_), Ok(uri)) if !has_valid_port(&uri) => {
+                Err(wrong(&"the port is not from 1 to 65535"))
+            }
             (Ok(_), Ok(uri)) => Ok((uri, template.into())),
             (Err(error), _) => Err(wrong(&error)),
             (_, Err(error)) => Err(wrong(&error)),
         },
     )
+}
+
+/// Returns true if the port is valid, or there is none. URIs with larger numbers are accepted otherwise.
+#[cfg(feature = "masque")]
+fn has_valid_port(uri: &Uri) -> bool {
+    let authority = uri.authority().map(http::uri::Authority::as_str);
+    uri.port_u16().is_some_and(|port| port > 0) || authority == uri.host()
 }
 
 #[cfg(not(feature = "masque"))]
@@ -146,6 +156,8 @@ mod tests {
             "masque://u:secret@",
             "masque://u:secret@p/path",
             "masque://u:secret@p:99999",
+            "masque://u:secret@p:0",
+            "https://u:secret@p:99999/{target_host}/{target_port}/",
             "https://u:secret@p/{target_host}",
             "https://u:secret@p/{target_host}/{target_port}/{other",
         ] {

@@ -103,6 +103,10 @@ struct Certbot;
 struct ReverseProxy;
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/src/proxy.md")]
+struct Proxy;
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/src/seeing-inside.md")]
 struct SeeingInside;
 

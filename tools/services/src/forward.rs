@@ -3,8 +3,8 @@
 mod attempts;
 mod credentials;
 mod dial;
-mod listener;
 mod plain;
+mod plain_client;
 mod record;
 mod relay;
 mod rules;
@@ -45,7 +45,7 @@ use crate::body::{Body, BoxError, boxed, explained, typed};
 use crate::proxy::hops;
 
 pub use self::credentials::{Credentials, new_token};
-pub use self::listener::{PlainClient, PlainListener};
+pub use self::plain_client::PlainClient;
 pub use self::record::{ForwardStats, PassedStats};
 pub use self::rules::Rule;
 pub use courser::masque::Limits;

@@ -68,6 +68,7 @@ mod exchange;
 pub mod forward;
 pub mod listing;
 mod metrics;
+mod plain_listener;
 mod proxy;
 mod record;
 mod request_id;
@@ -81,6 +82,7 @@ pub use self::admin::open_files_limit;
 pub use self::body::{Body, BoxError};
 pub use self::bursts::release_memory_of_bursts;
 pub use self::metrics::{Metrics, MetricsSources};
+pub use self::plain_listener::PlainListener;
 #[cfg(feature = "fuzzing")]
 pub use self::proxy::fuzzing;
 pub use self::proxy::{

@@ -11,8 +11,10 @@ use std::time::{Duration, Instant};
 use courser::observe;
 use courser::server::{Drained, Event, ListeningSockets, Server, ServerHandle, shutdown_signal};
 use courser_services::admin::Observer;
-use courser_services::forward::{Credentials, Forward, PlainListener, new_token};
-use courser_services::{AccessLog, Metrics, MetricsSources, release_memory_of_bursts};
+use courser_services::forward::{Credentials, Forward, new_token};
+use courser_services::{
+    AccessLog, Metrics, MetricsSources, PlainListener, release_memory_of_bursts,
+};
 use tokio::task::JoinHandle;
 
 use self::args::Arguments;

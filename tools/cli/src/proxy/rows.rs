@@ -1,6 +1,7 @@
 //! What `courser proxy` prints about itself: its templates, and how to use it.
 
-use courser_services::forward::{ForwardSettings, PlainListener};
+use courser_services::PlainListener;
+use courser_services::forward::ForwardSettings;
 use serde_json::json;
 
 use crate::serve::announce::ForwardRows;

@@ -1,4 +1,4 @@
-//! A listener for HTTP/1.1 without TLS, for clients that do not support TLS to their proxy.
+//! A listener for a forward proxy over HTTP/1.1 without TLS, for clients that do not support TLS to their proxy.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,21 +17,10 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use super::Forward;
 use crate::body::explained;
+use crate::forward::{Forward, PlainClient};
 
-/// The address of a client that has connected without TLS, in the extensions of its requests.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct PlainClient(SocketAddr);
-
-impl PlainClient {
-    /// Returns the address.
-    pub const fn address(&self) -> SocketAddr {
-        self.0
-    }
-}
-
-/// A listener for HTTP/1.1 without TLS.
+/// A listener for a [`Forward`] proxy over HTTP/1.1 without TLS.
 #[derive(Debug)]
 pub struct PlainListener {
     listener: TcpListener,
@@ -128,7 +117,7 @@ fn prepare(
     mut request: Request<Incoming>,
     peer: SocketAddr,
 ) -> Result<Request<Incoming>, &'static str> {
-    request.extensions_mut().insert(PlainClient(peer));
+    request.extensions_mut().insert(PlainClient::new(peer));
     if request.headers().get_all(HOST).iter().nth(1).is_some() {
         return Err("the request has several Host fields");
     }
