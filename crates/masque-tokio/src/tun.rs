@@ -365,7 +365,27 @@ impl Tun {
     /// # Cancel safety
     /// Safe: dropping the future before it is ready loses nothing.
     pub async fn recv_many(&self, packets: &mut Vec<Bytes>, limit: usize) -> io::Result<usize> {
-        poll_fn(|cx| self.poll_recv_many(cx, packets, limit)).await
+        // An interface that is removed is an error of the descriptor, which is not readable then.
+        let mut failed = pin!(self.io.ready(Interest::ERROR));
+        poll_fn(|cx| {
+            if let Poll::Ready(received) = self.poll_recv_many(cx, packets, limit) {
+                return Poll::Ready(received);
+            }
+            let mut guard = ready!(failed.as_mut().poll(cx))?;
+            let read = &mut *self.read.lock();
+            let received = self.io.get_ref().read_many(read, packets, limit);
+            if received
+                .as_ref()
+                .is_err_and(|it| it.kind() == io::ErrorKind::WouldBlock)
+            {
+                guard.clear_ready();
+                failed.set(self.io.ready(Interest::ERROR));
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            Poll::Ready(received)
+        })
+        .await
     }
 
     fn poll_recv_many(
@@ -448,7 +468,7 @@ impl ip::Device for Tun {
     reason = "the replacement is unsafe, which only crates for system calls may be"
 )]
 fn register(device: Device) -> io::Result<AsyncFd<Device>> {
-    AsyncFd::with_interest(device, Interest::READABLE)
+    AsyncFd::with_interest(device, Interest::READABLE.add(Interest::ERROR))
 }
 
 /// Returns the prefixes of ranges, except for those of all destinations.
