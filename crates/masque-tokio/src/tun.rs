@@ -209,17 +209,7 @@ impl Tun {
             self.set_mtu(LEAST_IPV6)?;
         }
         let interface = &mut *self.interface.lock();
-        let (gone, kept): (Vec<_>, Vec<_>) = interface
-            .addresses
-            .drain(..)
-            .partition(|it| !addresses.contains(it));
-        interface.addresses = kept;
-        for prefix in gone {
-            let (address, length) = host(&prefix);
-            interface
-                .network
-                .remove_address(self.index, address, length)?;
-        }
+        // New ones first: without any address, the system would remove the routes too.
         for prefix in addresses {
             if interface.addresses.contains(prefix) {
                 continue;
@@ -227,6 +217,13 @@ impl Tun {
             let (address, length) = host(prefix);
             interface.network.add_address(self.index, address, length)?;
             interface.addresses.push(*prefix);
+        }
+        let is_gone = |it: &mut Prefix| !addresses.contains(it);
+        for prefix in interface.addresses.extract_if(.., is_gone) {
+            let (address, length) = host(&prefix);
+            interface
+                .network
+                .remove_address(self.index, address, length)?;
         }
         Ok(())
     }
