@@ -279,9 +279,10 @@ impl Tun {
         if let Err(ended) = tunnel.configured().await {
             return Ok(ended);
         }
+        let known = tunnel.max_packet_size();
         self.configure(tunnel)?;
         let mut carry = pin!(self.carry(tunnel));
-        let mut follow = pin!(self.follow(tunnel));
+        let mut follow = pin!(self.follow(tunnel, known));
         poll_fn(|cx| match carry.as_mut().poll(cx) {
             Poll::Ready(ended) => Poll::Ready(ended),
             Poll::Pending => follow.as_mut().poll(cx),
@@ -289,10 +290,9 @@ impl Tun {
         .await
     }
 
-    /// Follows changes of a tunnel.
-    async fn follow(&self, tunnel: &IpTunnel) -> Result<Ended, TunError> {
+    /// Follows changes of a tunnel, for whose size `known` the interface is configured.
+    async fn follow(&self, tunnel: &IpTunnel, mut known: usize) -> Result<Ended, TunError> {
         let (mut assigned, mut routes) = (tunnel.assigned(), tunnel.routes());
-        let mut known = tunnel.max_packet_size();
         loop {
             let changed = {
                 let mut assigned = pin!(assigned.changed());

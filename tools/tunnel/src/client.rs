@@ -106,13 +106,14 @@ async fn carry(
     let carried = tun.carry(tunnel);
     tokio::pin!(carried);
     loop {
+        // Read before the plan is made, so that no change after it is missed.
+        let known = tunnel.max_packet_size();
         let wanted = plan(config, tun.name(), tunnel, link.proxy);
         if applied.as_ref() != Some(&wanted) {
             system.apply(&wanted)?;
             report(Event::Applied(wanted.clone()));
             *applied = Some(wanted);
         }
-        let known = tunnel.max_packet_size();
         let changed = tokio::select! {
             ended = &mut carried => return ended.map_err(unusable),
             changed = assigned.changed() => changed.map(drop),
