@@ -209,17 +209,7 @@ impl Tun {
             self.set_mtu(LEAST_IPV6)?;
         }
         let interface = &mut *self.interface.lock();
-        let (gone, kept): (Vec<_>, Vec<_>) = interface
-            .addresses
-            .drain(..)
-            .partition(|it| !addresses.contains(it));
-        interface.addresses = kept;
-        for prefix in gone {
-            let (address, length) = host(&prefix);
-            interface
-                .network
-                .remove_address(self.index, address, length)?;
-        }
+        // New ones first: without any address, the system would remove the routes too.
         for prefix in addresses {
             if interface.addresses.contains(prefix) {
                 continue;
@@ -227,6 +217,13 @@ impl Tun {
             let (address, length) = host(prefix);
             interface.network.add_address(self.index, address, length)?;
             interface.addresses.push(*prefix);
+        }
+        let is_gone = |it: &mut Prefix| !addresses.contains(it);
+        for prefix in interface.addresses.extract_if(.., is_gone) {
+            let (address, length) = host(&prefix);
+            interface
+                .network
+                .remove_address(self.index, address, length)?;
         }
         Ok(())
     }
@@ -282,9 +279,10 @@ impl Tun {
         if let Err(ended) = tunnel.configured().await {
             return Ok(ended);
         }
+        let known = tunnel.max_packet_size();
         self.configure(tunnel)?;
         let mut carry = pin!(self.carry(tunnel));
-        let mut follow = pin!(self.follow(tunnel));
+        let mut follow = pin!(self.follow(tunnel, known));
         poll_fn(|cx| match carry.as_mut().poll(cx) {
             Poll::Ready(ended) => Poll::Ready(ended),
             Poll::Pending => follow.as_mut().poll(cx),
@@ -292,10 +290,9 @@ impl Tun {
         .await
     }
 
-    /// Follows changes of a tunnel.
-    async fn follow(&self, tunnel: &IpTunnel) -> Result<Ended, TunError> {
+    /// Follows changes of a tunnel, for whose size `known` the interface is configured.
+    async fn follow(&self, tunnel: &IpTunnel, mut known: usize) -> Result<Ended, TunError> {
         let (mut assigned, mut routes) = (tunnel.assigned(), tunnel.routes());
-        let mut known = tunnel.max_packet_size();
         loop {
             let changed = {
                 let mut assigned = pin!(assigned.changed());
@@ -365,7 +362,27 @@ impl Tun {
     /// # Cancel safety
     /// Safe: dropping the future before it is ready loses nothing.
     pub async fn recv_many(&self, packets: &mut Vec<Bytes>, limit: usize) -> io::Result<usize> {
-        poll_fn(|cx| self.poll_recv_many(cx, packets, limit)).await
+        // An interface that is removed is an error of the descriptor, which is not readable then.
+        let mut failed = pin!(self.io.ready(Interest::ERROR));
+        poll_fn(|cx| {
+            if let Poll::Ready(received) = self.poll_recv_many(cx, packets, limit) {
+                return Poll::Ready(received);
+            }
+            let mut guard = ready!(failed.as_mut().poll(cx))?;
+            let read = &mut *self.read.lock();
+            let received = self.io.get_ref().read_many(read, packets, limit);
+            if received
+                .as_ref()
+                .is_err_and(|it| it.kind() == io::ErrorKind::WouldBlock)
+            {
+                guard.clear_ready();
+                failed.set(self.io.ready(Interest::ERROR));
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            Poll::Ready(received)
+        })
+        .await
     }
 
     fn poll_recv_many(
@@ -448,7 +465,7 @@ impl ip::Device for Tun {
     reason = "the replacement is unsafe, which only crates for system calls may be"
 )]
 fn register(device: Device) -> io::Result<AsyncFd<Device>> {
-    AsyncFd::with_interest(device, Interest::READABLE)
+    AsyncFd::with_interest(device, Interest::READABLE.add(Interest::ERROR))
 }
 
 /// Returns the prefixes of ranges, except for those of all destinations.

@@ -27,7 +27,7 @@ pub async fn run(config: &Config, report: &mut dyn FnMut(Event)) -> Result<(), F
     let mut addresses = link::resolve(config).await?;
     let tun = Tun::open(config.name.as_deref()).map_err(unusable)?;
     let mut system = System::new(&tun)?;
-    let mut link = Link::open(config, &addresses).await?;
+    let mut link = Link::open(config, &addresses, &[]).await?;
     let mut wait = FIRST_WAIT;
     loop {
         let began = Instant::now();
@@ -72,7 +72,7 @@ pub async fn run(config: &Config, report: &mut dyn FnMut(Event)) -> Result<(), F
 /// Dropping the future closes the connection.
 pub async fn check(config: &Config) -> Result<Plan, Failure> {
     let addresses = link::resolve(config).await?;
-    let link = Link::open(config, &addresses).await?;
+    let link = Link::open(config, &addresses, &[]).await?;
     let name = config.name.as_deref().unwrap_or("tun0");
     let mut plan = plan(config, name, &link.tunnel, link.proxy);
     plan.warnings.extend(machine::obstacles());
@@ -106,13 +106,14 @@ async fn carry(
     let carried = tun.carry(tunnel);
     tokio::pin!(carried);
     loop {
+        // Read before the plan is made, so that no change after it is missed.
+        let known = tunnel.max_packet_size();
         let wanted = plan(config, tun.name(), tunnel, link.proxy);
         if applied.as_ref() != Some(&wanted) {
             system.apply(&wanted)?;
             report(Event::Applied(wanted.clone()));
             *applied = Some(wanted);
         }
-        let known = tunnel.max_packet_size();
         let changed = tokio::select! {
             ended = &mut carried => return ended.map_err(unusable),
             changed = assigned.changed() => changed.map(drop),
@@ -152,12 +153,14 @@ async fn reconnect(
         }
         addresses.truncate(crate::system::MAX_PROXIES);
     }
+    let mut previous = Vec::new();
     if let Some(plan) = plan {
+        previous.clone_from(&plan.addresses);
         // No address may be searched through the tunnel.
         plan.proxies = addresses.iter().map(|it| it.ip().to_canonical()).collect();
         system.apply(plan)?;
     }
-    Link::open(config, addresses).await
+    Link::open(config, addresses, &previous).await
 }
 
 /// Drops the packets of the system while there is no tunnel, so that they do not arrive late.

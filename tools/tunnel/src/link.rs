@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use courser::TransportConfig;
-use courser::masque::{IpClient, IpRequest, IpTunnel};
+use courser::masque::{IpClient, IpRequest, IpTunnel, Prefix};
 use courser_measure::tls;
 use tokio::time::timeout;
 
@@ -22,8 +22,13 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Opens a tunnel through the first address that answers, and waits until the proxy has configured it.
-    pub(crate) async fn open(config: &Config, addresses: &[SocketAddr]) -> Result<Self, Failure> {
+    /// Opens a tunnel through the first address that answers, and waits until the proxy has configured it. `previous` are
+    /// the addresses that connections of the system have.
+    pub(crate) async fn open(
+        config: &Config,
+        addresses: &[SocketAddr],
+        previous: &[Prefix],
+    ) -> Result<Self, Failure> {
         let mut last = Failure::Setting("the name of the proxy has no address".to_owned());
         let count = addresses.len().max(1) as u32;
         for address in addresses {
@@ -35,7 +40,7 @@ impl Link {
                      firewall let UDP through?"
                 ))
             };
-            let opened = timeout(limit, Self::open_at(config, *address)).await;
+            let opened = timeout(limit, Self::open_at(config, *address, previous)).await;
             match opened.unwrap_or_else(|_| Err(late())) {
                 Ok(link) => return Ok(link),
                 // Other addresses are those of the same proxy.
@@ -46,7 +51,11 @@ impl Link {
         Err(last)
     }
 
-    async fn open_at(config: &Config, proxy: SocketAddr) -> Result<Self, Failure> {
+    async fn open_at(
+        config: &Config,
+        proxy: SocketAddr,
+        previous: &[Prefix],
+    ) -> Result<Self, Failure> {
         let setting = |error: &dyn std::fmt::Display| Failure::Setting(error.to_string());
         let tls = tls::client(&config.trust, b"h3").map_err(|error| setting(&error))?;
         let mut builder = IpClient::builder(&config.template)
@@ -58,7 +67,7 @@ impl Link {
             builder = builder.header(name, value)?;
         }
         let client = builder.connect().await?;
-        let tunnel = client.open(IpRequest::default()).await?;
+        let tunnel = client.open(request(previous)).await?;
         tunnel.configured().await.map_err(Failure::Ended)?;
         Ok(Self {
             tunnel,
@@ -66,6 +75,14 @@ impl Link {
             _client: client,
         })
     }
+}
+
+/// Returns a request for the previous addresses, and for one of each version of IP that has none.
+fn request(previous: &[Prefix]) -> IpRequest {
+    let has = |is_ipv4| previous.iter().any(|it| it.is_ipv4() == is_ipv4);
+    let new = [Prefix::NEW_IPV4, Prefix::NEW_IPV6];
+    let new = new.into_iter().filter(|it| !has(it.is_ipv4()));
+    IpRequest::default().addresses(previous.iter().copied().chain(new))
 }
 
 /// Returns the addresses of the proxy.
@@ -116,6 +133,9 @@ pub(crate) fn transport() -> TransportConfig {
         datagram_receive_buffer_size: Some(QUEUE_BYTES),
         // Home routers forget UDP flows after 30 s.
         keep_alive_interval: Some(KEEP_ALIVE),
+        // Bursts of lost packets look like a path that drops large ones. Without a new search at once the tunnel would
+        // stay too narrow for IPv6, and end.
+        mtu_black_hole_delay: Some(SEARCH_DELAY),
         ..TransportConfig::default()
     }
 }
@@ -128,6 +148,9 @@ const QUEUE_BYTES: usize = 2 * 1024 * 1024;
 
 /// Time between packets that keep the connection and the mappings of routers.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// Time before the search for a larger path MTU begins again.
+const SEARCH_DELAY: Duration = Duration::from_millis(1);
 
 /// Least time for an address of several.
 const LEAST_TIME: Duration = Duration::from_secs(2);

@@ -211,6 +211,11 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
+        if thread::panicking() {
+            for line in self.lines.try_iter() {
+                eprintln!("{line}");
+            }
+        }
         // The process may have ended.
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -56,7 +56,7 @@ fn proxy() -> bool {
         );
         let mut policy = Policy::public_only();
         for prefix in ["198.18.1.0/30", "fd00:18:1::/64"] {
-            policy = policy.allow(prefix.parse().expect("a prefix"), 1..=65_535);
+            policy = policy.allow(prefix.parse().expect("a prefix"), 0..=65_535);
         }
         let proxy = IpProxy::new(pool, policy, network.device).open_to_all();
         let mut settings = h3::Config::new(Side::Server);
