@@ -85,11 +85,11 @@ def run(client_name, server_name, case, folder):
     for name, content in files.items():
         (sender.folder / "www/endpoint" / name).write_bytes(content)
     tests = {"client": "handshake", "server": "handshake"}
-    requests = {"client": ["https://localhost/endpoint"], "server": []}
+    requests = {"client": ["https://localhost:443/endpoint"], "server": []}
     if case != "H":
         suffix = "receive" if receiver is client else "send"
         tests[sender.role], tests[receiver.role] = "transfer", f"transfer-{WAYS[case[0]]}-{suffix}"
-        before = "https://localhost/" if receiver is client else "/"
+        before = "https://localhost:443/" if receiver is client else "/"
         requests[receiver.role] = [f"{before}endpoint/{name}" for name in files]
     server.start(tests["server"], requests["server"], "two three")
     try:

@@ -10,10 +10,10 @@ use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri};
 
 use crate::driver;
 use crate::monitor::{Place, RefusalKind};
+use crate::refusal::{answer, refuse};
 use crate::session::Session;
 use crate::shared::{Origin, Shared};
 use crate::table::Table;
-use crate::upgrade::{answer, refuse};
 
 /// A request for a session that has passed all checks, as [`Upgrade::check`](crate::Upgrade::check) returns it. Dropping it
 /// refuses the session.

@@ -12,7 +12,6 @@ use courser_quic::runtime;
 use courser_webtransport::{ApplicationCode, CloseReason, Dialect, Refusal};
 use http::StatusCode;
 
-use crate::shared::Shared;
 use crate::stats::SessionStats;
 
 /// Counts the sessions of all connections that share a configuration, and lists those that are open.
@@ -48,7 +47,20 @@ struct Open {
     /// The number of places that are taken, of sessions that are requested or open.
     taken: u64,
     next: u64,
-    sessions: BTreeMap<u64, Weak<Shared>>,
+    sessions: BTreeMap<u64, Weak<dyn Listed>>,
+}
+
+/// An open session, as the monitor sees it.
+pub(crate) trait Listed: Send + Sync {
+    /// Returns the number of streams of both ends.
+    fn streams(&self) -> u64;
+
+    /// Returns the number of received datagrams that were dropped.
+    fn datagrams_dropped(&self) -> u64;
+
+    fn facts(&self) -> SessionFacts;
+
+    fn close(&self, reason: CloseReason);
 }
 
 /// The counts of a [`Monitor`].
@@ -170,8 +182,8 @@ impl Monitor {
     pub fn stats(&self) -> MonitorStats {
         let inner = &*self.0;
         let live = self.live(usize::MAX);
-        let streams: u64 = live.iter().map(|it| it.counters.streams()).sum();
-        let dropped: u64 = live.iter().map(|it| it.datagrams.dropped()).sum();
+        let streams: u64 = live.iter().map(|it| it.streams()).sum();
+        let dropped: u64 = live.iter().map(|it| it.datagrams_dropped()).sum();
         let refused = RefusalKind::ALL.iter().zip(&inner.refused);
         let opened = inner.opened.iter().map(|count| count.load(Relaxed));
         let opened = Dialect::ALL.into_iter().zip(opened);
@@ -193,17 +205,17 @@ impl Monitor {
     /// Returns the facts about open sessions, the oldest first, at most `most`.
     pub fn sessions(&self, most: usize) -> Vec<SessionFacts> {
         let live = self.live(most);
-        live.iter().map(|shared| shared.facts()).collect()
+        live.iter().map(|session| session.facts()).collect()
     }
 
     /// Closes all open sessions with a code and a message, like [`Session::close`](crate::Session::close).
     pub fn close_all(&self, code: u32, message: &str) {
-        for shared in self.live(usize::MAX) {
-            shared.close(CloseReason::new(ApplicationCode(code), message));
+        for session in self.live(usize::MAX) {
+            session.close(CloseReason::new(ApplicationCode(code), message));
         }
     }
 
-    fn live(&self, most: usize) -> Vec<Arc<Shared>> {
+    fn live(&self, most: usize) -> Vec<Arc<dyn Listed>> {
         // Dropped after the lock: the last reference to a session may end here.
         let open = self.0.open.lock();
         let live = open.sessions.values().filter_map(Weak::upgrade);
@@ -251,8 +263,7 @@ pub(crate) struct Place {
 
 impl Place {
     /// Lists the session, which is open from now on.
-    pub(crate) fn on_opened(&mut self, shared: &Arc<Shared>) {
-        let dialect = shared.agreement.dialect;
+    pub(crate) fn on_opened(&mut self, session: Weak<dyn Listed>, dialect: Dialect) {
         let mut counts = Dialect::ALL.iter().zip(&self.monitor.0.opened);
         if let Some((_, count)) = counts.find(|(known, _)| **known == dialect) {
             count.fetch_add(1, Relaxed);
@@ -260,7 +271,7 @@ impl Place {
         let mut open = self.monitor.0.open.lock();
         let number = open.next;
         open.next += 1;
-        open.sessions.insert(number, Arc::downgrade(shared));
+        open.sessions.insert(number, session);
         self.number = Some(number);
         self.began = runtime::now();
     }

@@ -1,7 +1,7 @@
 //! The state that the handles and the task of one session share.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use http::{HeaderValue, Uri};
 use tokio::sync::{Notify, Semaphore, SemaphorePermit, watch};
 
 use crate::error::var_int;
-use crate::monitor::{Place, SessionFacts};
+use crate::monitor::{Listed, Place, SessionFacts};
 use crate::stats::{Counters, SessionStats};
 use crate::table::Table;
 
@@ -119,7 +119,8 @@ impl Shared {
             delivered: watch::Sender::new(None),
             opening: [Semaphore::new(1), Semaphore::new(1)],
         });
-        place.on_opened(&shared);
+        let listed: Weak<Self> = Arc::downgrade(&shared);
+        place.on_opened(listed, shared.agreement.dialect);
         shared.core.hold().place = Some(place);
         shared.record(|| SessionChange::Opened {
             dialect: shared.agreement.dialect.name(),
@@ -157,20 +158,6 @@ impl Shared {
 
     pub(crate) fn stats(&self) -> SessionStats {
         self.counters.stats(self.quic(), self.datagrams.dropped())
-    }
-
-    pub(crate) fn facts(&self) -> SessionFacts {
-        let began = self.core.hold().place.as_ref().map(|place| place.began);
-        let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
-        SessionFacts {
-            peer: self.quic().remote_address(),
-            uri: without_query(&self.uri),
-            origin: self.page.as_ref().map(text),
-            protocol: self.protocol.clone(),
-            dialect: self.agreement.dialect,
-            age: began.map_or(Duration::ZERO, |began| runtime::now() - began),
-            stats: self.stats(),
-        }
     }
 
     pub(crate) fn quic(&self) -> &Connection {
@@ -400,6 +387,34 @@ impl Shared {
         let has_any = *spare > 0;
         *spare -= u64::from(has_any);
         has_any
+    }
+}
+
+impl Listed for Shared {
+    fn streams(&self) -> u64 {
+        self.counters.streams()
+    }
+
+    fn datagrams_dropped(&self) -> u64 {
+        self.datagrams.dropped()
+    }
+
+    fn facts(&self) -> SessionFacts {
+        let began = self.core.hold().place.as_ref().map(|place| place.began);
+        let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+        SessionFacts {
+            peer: self.quic().remote_address(),
+            uri: without_query(&self.uri),
+            origin: self.page.as_ref().map(text),
+            protocol: self.protocol.clone(),
+            dialect: self.agreement.dialect,
+            age: began.map_or(Duration::ZERO, |began| runtime::now() - began),
+            stats: self.stats(),
+        }
+    }
+
+    fn close(&self, reason: CloseReason) {
+        Self::close(self, reason);
     }
 }
 

@@ -3,15 +3,12 @@
 use std::sync::Arc;
 
 use courser_http3_tokio::{self as h3, Code, Datagrams, EarlyData, Extension, OnUpgrade, Protocol};
-use courser_quic::StreamId;
-use courser_quic::hooks::ConnectionHooks as _;
-use courser_quic::telemetry::{Http3Record, SessionChange};
 use courser_webtransport::{Admission, Origins, Refusal, SessionId, is_session_request};
 use http::header::ALLOW;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 
-use crate::error::var_int;
 use crate::incoming::{IncomingSession, Undecided};
+use crate::refusal::{answer, refuse};
 use crate::session::Session;
 use crate::table::Table;
 
@@ -60,10 +57,6 @@ pub struct Upgrade {
     protocols: Vec<String>,
     origins: Option<Origins>,
 }
-
-/// The reason why [`Upgrade::accept`] has refused a session, in the extensions of its response.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Refused(pub String);
 
 #[derive(Debug)]
 struct Offer {
@@ -209,20 +202,6 @@ fn status(status: StatusCode, reason: String) -> Refusal {
     }
 }
 
-/// Refuses the streams of a session that does not exist, and resets its request if the refusal is no response.
-pub(crate) fn refuse(group: &Extension, stream: StreamId, refusal: &Refusal) {
-    group.record(|| Http3Record::SessionUpdated {
-        session: stream.value(),
-        change: SessionChange::Refused {
-            reason: refusal.reason().to_owned(),
-        },
-    });
-    group.refuse_session(stream);
-    if let Refusal::Reset { code, .. } = refusal {
-        group.quic().abort_stream(stream, var_int(*code));
-    }
-}
-
 fn without_session(head: &Request<()>) -> Refusal {
     if is_session_request(head) {
         return Refusal::Status {
@@ -238,21 +217,4 @@ fn without_session(head: &Request<()>) -> Refusal {
         headers,
         reason: "only sessions of WebTransport are served here".to_owned(),
     }
-}
-
-pub(crate) fn answer<B: Default>(refusal: &Refusal) -> Response<B> {
-    let mut response = Response::new(B::default());
-    match refusal {
-        Refusal::Status {
-            status, headers, ..
-        } => {
-            *response.status_mut() = *status;
-            *response.headers_mut() = headers.clone();
-        }
-        // The stream is reset, and nothing of the response is sent.
-        Refusal::Reset { .. } => *response.status_mut() = StatusCode::BAD_REQUEST,
-    }
-    let reason = Refused(refusal.reason().to_owned());
-    response.extensions_mut().insert(reason);
-    response
 }

@@ -1,6 +1,7 @@
 //! Sessions of WebTransport through the proxy, to an upstream server over HTTP/3.
 
 mod backend;
+mod counts;
 mod dial;
 mod failure;
 mod relay;
@@ -21,6 +22,8 @@ use http::{HeaderMap, HeaderName, Request, Response, StatusCode, Uri, Version};
 use tokio::time::{Instant, timeout};
 
 pub use self::backend::SessionBackend;
+use self::counts::Counts;
+pub use self::counts::SessionProxyStats;
 use self::dial::{Connected, SessionDialer};
 use self::relay::Relay;
 use super::facts::UpstreamFacts;
@@ -50,25 +53,8 @@ struct Inner {
     admission: Arc<Admission>,
     times: ProxyTimes,
     keeps_underscores: bool,
-    relays: Arc<relay::Counts>,
+    relays: Arc<Counts>,
     reporter: Option<Arc<Reporter>>,
-}
-
-/// The use of a [`SessionProxy`].
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub struct SessionProxyStats {
-    /// Sessions that are open or being opened.
-    pub open: usize,
-    /// Sessions that were forwarded so far.
-    pub forwarded: u64,
-    /// Sessions that the upstream server has refused.
-    pub refused_upstream: u64,
-    /// Sessions that were refused because there was none at the upstream server: it could not be reached, or has no
-    /// WebTransport.
-    pub failed: u64,
-    /// Datagrams that were dropped because they were too large for the other side.
-    pub datagrams_too_large: u64,
 }
 
 impl SessionProxy {

@@ -1,15 +1,13 @@
 //! Two sessions that are joined: that of a client and that of the upstream server.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
 
 use bytes::Bytes;
 use courser::h3::{Code, DatagramError};
 use courser::webtransport::{ApplicationCode, Closed, Session};
 use tokio::sync::watch;
 
-use super::SessionProxyStats;
+use super::counts::Counts;
 use super::stream::{self, Running};
 
 /// Passes everything on between two sessions until one of them ends, and then ends the other in the same way.
@@ -17,35 +15,6 @@ pub(super) struct Relay {
     client: Session,
     upstream: Session,
     counts: Arc<Counts>,
-}
-
-/// Counts of all relays.
-#[derive(Debug, Default)]
-pub(super) struct Counts {
-    forwarded: AtomicU64,
-    refused: AtomicU64,
-    failed: AtomicU64,
-    too_large: AtomicU64,
-}
-
-impl Counts {
-    pub(super) fn on_refused(&self) {
-        self.refused.fetch_add(1, Relaxed);
-    }
-
-    pub(super) fn on_failed(&self) {
-        self.failed.fetch_add(1, Relaxed);
-    }
-
-    pub(super) fn stats(&self, open: usize) -> SessionProxyStats {
-        SessionProxyStats {
-            open,
-            forwarded: self.forwarded.load(Relaxed),
-            refused_upstream: self.refused.load(Relaxed),
-            failed: self.failed.load(Relaxed),
-            datagrams_too_large: self.too_large.load(Relaxed),
-        }
-    }
 }
 
 /// The side of a relay whose session has ended.
@@ -69,7 +38,7 @@ impl Relay {
             upstream,
             counts,
         } = &self;
-        counts.forwarded.fetch_add(1, Relaxed);
+        counts.on_forwarded();
         let running = watch::Sender::new(0);
         let all = async {
             tokio::join!(
@@ -157,7 +126,7 @@ async fn datagrams(from: &Session, to: &Session, counts: &Counts) {
                 return;
             }
             batch.remove(0);
-            counts.too_large.fetch_add(1, Relaxed);
+            counts.on_too_large();
         }
     }
 }
@@ -169,6 +138,3 @@ async fn draining(from: &Session, to: &Session) {
 
 /// Datagrams that are passed on at once.
 const BATCH: usize = 64;
-
-/// Time for bytes that were read completely to reach the other end, after one end has closed the session (limit K668).
-pub(super) const SETTLE: Duration = Duration::from_millis(500);

@@ -1,10 +1,10 @@
 //! One direction of a stream through the proxy.
 
+use std::time::Duration;
+
 use courser::webtransport::{ApplicationCode, ReadError, RecvStream, SendStream, WriteError};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
-
-use super::relay::SETTLE;
 
 /// A copy that is in progress.
 pub(super) struct Running(watch::Sender<usize>);
@@ -109,3 +109,6 @@ fn of_stop(stopped: Result<Option<ApplicationCode>, WriteError>) -> End {
 
 /// Bytes of a stream that are read at once (limit K669).
 const CHUNK: usize = 64 << 10;
+
+/// Time for bytes that were read completely to reach the other end, after one end has closed the session (limit K668).
+const SETTLE: Duration = Duration::from_millis(500);

@@ -401,7 +401,7 @@ async fn slow_path(to: SocketAddr, delay: Duration) -> SocketAddr {
     let far = Arc::new(UdpSocket::bind("127.0.0.1:0").await.expect("a port"));
     let address = near.local_addr().expect("bound");
     let (from_client, client) = tokio::sync::watch::channel(address);
-    let forward = |received: Vec<u8>, by: Arc<UdpSocket>, to: SocketAddr| async move {
+    let forward = move |received: Vec<u8>, by: Arc<UdpSocket>, to: SocketAddr| async move {
         tokio::time::sleep(delay).await;
         let _ = by.send_to(&received, to).await;
     };
