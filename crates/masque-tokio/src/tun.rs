@@ -18,8 +18,8 @@ use courser_tun::{Device, OpenError, ReadBuffer, WriteBuffer};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+use crate::ended::Ended;
 use crate::ip::{self, IpTunnel};
-use crate::tunnel::Ended;
 
 pub use courser_tun::Offloads;
 
