@@ -129,8 +129,13 @@ async fn carry(
 /// Waits for another size, and until the search for it rests.
 async fn settled(tunnel: &IpTunnel, known: usize) -> Result<(), Ended> {
     let mut size = tunnel.max_packet_size_changed(known).await?;
-    while let Ok(changed) = timeout(SETTLE, tunnel.max_packet_size_changed(size)).await {
-        size = changed?;
+    // A search that never rests, on a path that drops at random, must not leave the interface as it was.
+    let latest = Instant::now() + LONGEST_SETTLE;
+    while Instant::now() < latest {
+        match timeout(SETTLE, tunnel.max_packet_size_changed(size)).await {
+            Ok(changed) => size = changed?,
+            Err(_) => break,
+        }
     }
     Ok(())
 }
@@ -188,3 +193,6 @@ const LOOKUP: Duration = Duration::from_secs(3);
 
 /// Time without another size, after which the MTU of the interface follows. Each change makes TCP measure again.
 const SETTLE: Duration = Duration::from_millis(200);
+
+/// Time after which the interface follows a size that keeps changing.
+const LONGEST_SETTLE: Duration = Duration::from_secs(2);
