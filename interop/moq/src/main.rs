@@ -1,7 +1,7 @@
 //! A relay with a publisher and fifty subscribers, whose connections carry half of what is published.
 //!
 //! `moq-witness [quic|session]...` runs on connections of QUIC, on sessions of WebTransport, or on both. It prints a line for
-//! each, and ends with 1 if the newest groups did not arrive whole or no old group was reset.
+//! each, and ends with 1 if the newest group did not arrive whole everywhere or groups began to arrive late.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

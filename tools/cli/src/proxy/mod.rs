@@ -84,15 +84,11 @@ async fn run(plan: Plan, sockets: Vec<ListeningSockets>) -> Result<(), Failure> 
     };
     let metrics = Metrics::new(&connections, sources);
     let admin = open(admin, &handle, metrics, observer, proxied.what())?;
+    let what = proxied.what();
     let mut announcement = Announcement {
-        handle: &handle,
-        protocols: &protocols,
-        what: &proxied.what(),
         redirects: bound.redirect_addrs(),
         admin: admin.as_ref().map(|it| it.address),
-        echo: None,
-        sessions: None,
-        forward: None,
+        ..Announcement::of(&handle, &protocols, &what)
     };
     proxied.is_dev = protocols.is_dev;
     announcement.forward = Some(proxied.rows(&announcement.authority()));

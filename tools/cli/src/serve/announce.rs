@@ -38,6 +38,22 @@ pub(crate) struct ForwardRows {
     pub(crate) json: serde_json::Value,
 }
 
+impl<'a> Announcement<'a> {
+    /// Returns the message of a server that has no other parts.
+    pub(crate) const fn of(handle: &'a ServerHandle, protocols: &'a Protocols, what: &'a str) -> Self {
+        Self {
+            handle,
+            protocols,
+            what,
+            redirects: Vec::new(),
+            admin: None,
+            echo: None,
+            sessions: None,
+            forward: None,
+        }
+    }
+}
+
 impl Announcement<'_> {
     pub(crate) fn print(&self, as_json: bool) {
         if as_json {

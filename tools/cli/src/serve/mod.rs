@@ -108,14 +108,11 @@ async fn run(plan: Plan, mut inherited: Inherited) -> Result<(), Failure> {
     let admin_address = admin.as_ref().map(|it| it.address);
     let background = background(&handle, log.clone(), lists, admin, as_json);
     let announcement = Announcement {
-        handle: &handle,
-        protocols: &protocols,
-        what: &what,
         redirects: bound.redirect_addrs(),
         admin: admin_address,
         echo: echo.as_ref(),
-        forward: None,
         sessions: sessions.as_ref(),
+        ..Announcement::of(&handle, &protocols, &what)
     };
     announce(&announcement, &warnings, as_json);
     // Programs read the address from the first line.
