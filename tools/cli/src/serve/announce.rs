@@ -40,7 +40,11 @@ pub(crate) struct ForwardRows {
 
 impl<'a> Announcement<'a> {
     /// Returns the message of a server that has no other parts.
-    pub(crate) const fn of(handle: &'a ServerHandle, protocols: &'a Protocols, what: &'a str) -> Self {
+    pub(crate) const fn of(
+        handle: &'a ServerHandle,
+        protocols: &'a Protocols,
+        what: &'a str,
+    ) -> Self {
         Self {
             handle,
             protocols,
