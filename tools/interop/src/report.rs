@@ -116,7 +116,7 @@ impl Matrix {
             }
         }
         let letters = WEBTRANSPORT.map(|(letter, _)| letter).join(", ");
-        let _ = write!(text, "\nWebTransport ({letters}): {NOT_IMPLEMENTED}");
+        let _ = write!(text, "\nWebTransport ({letters}): {ELSEWHERE}");
         text
     }
 
@@ -135,11 +135,11 @@ impl Matrix {
         })
     }
 
-    /// Returns the matrix as JSON, with the cases that are not implemented yet.
+    /// Returns the matrix as JSON, with the cases of WebTransport, which have a runner of their own.
     fn to_json(&self) -> serde_json::Result<String> {
         let mut matrix = serde_json::to_value(self)?;
         let cases = WEBTRANSPORT.map(|(letter, case)| {
-            serde_json::json!({"letter": letter, "case": case, "verdict": NOT_IMPLEMENTED})
+            serde_json::json!({"letter": letter, "case": case, "verdict": ELSEWHERE})
         });
         matrix["webtransport"] = serde_json::json!(cases);
         serde_json::to_string_pretty(&matrix)
@@ -191,7 +191,7 @@ impl Matrix {
         self.push_cases(&mut text);
         text.push_str("\n## WebTransport\n\n| letter | case | result |\n|---|---|---|\n");
         for (letter, case) in WEBTRANSPORT {
-            let _ = writeln!(text, "| {letter} | {case} | {NOT_IMPLEMENTED} |");
+            let _ = writeln!(text, "| {letter} | {case} | {ELSEWHERE} |");
         }
         text
     }
@@ -344,7 +344,7 @@ impl Matrix {
         }
         let mut webtransport = Table::new("Cases", ["letter", "case", "result"]);
         for (letter, case) in WEBTRANSPORT {
-            webtransport = webtransport.row([letter, case, NOT_IMPLEMENTED].map(PageCell::text));
+            webtransport = webtransport.row([letter, case, ELSEWHERE].map(PageCell::text));
         }
         let mut page = Page::new("Interoperability").line(self.about());
         if !notes.0.is_empty() {
@@ -379,7 +379,7 @@ const WEBTRANSPORT: [(&str, &str); 7] = [
 ];
 
 /// The result of a case that courser does not run.
-const NOT_IMPLEMENTED: &str = "not implemented yet";
+const ELSEWHERE: &str = "run by interop/webtransport/runner";
 
 fn symbol(cell: &Cell) -> &'static str {
     match cell.verdict {
@@ -500,19 +500,19 @@ mod tests {
         let (matrix, notes) = (matrix(), Notes::default());
         let report = |format| matrix.report(format, &notes).expect("a report");
         let text = report(ReportFormat::Text);
-        let last = "WebTransport (H, UR, US, BR, BS, DR, DS): not implemented yet";
+        let last = "WebTransport (H, UR, US, BR, BS, DR, DS): run by interop/webtransport/runner";
         assert_eq!(text.lines().last(), Some(last));
         let rows = report(ReportFormat::Markdown);
         assert!(
-            rows.contains("| DS | datagram send | not implemented yet |\n"),
+            rows.contains("| DS | datagram send | run by interop/webtransport/runner |\n"),
             "{rows}"
         );
         let html = report(ReportFormat::Html);
-        assert_eq!(html.matches("not implemented yet").count(), 7, "{html}");
+        assert_eq!(html.matches("run by interop/webtransport/runner").count(), 7, "{html}");
         let json: serde_json::Value =
             serde_json::from_str(&report(ReportFormat::Json)).expect("JSON");
         assert_eq!(json["webtransport"][1]["letter"], "UR");
-        assert_eq!(json["webtransport"][6]["verdict"], "not implemented yet");
+        assert_eq!(json["webtransport"][6]["verdict"], "run by interop/webtransport/runner");
         assert_eq!(json["pairs"][0]["server"], "courser");
     }
 
