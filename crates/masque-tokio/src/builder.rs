@@ -198,7 +198,7 @@ impl<C> ClientBuilder<C> {
 /// batches of connections inside, and first packets of 1232 bytes, which fit the smallest path of IPv6 (RFC 8200 §5) and
 /// carry the 1200 bytes of first packets inside (RFC 9000 §14). Otherwise these would be lost until a larger size is found.
 ///
-/// [`UdpClient::connect`] uses them. A connection for [`UdpClient::over`] has to be made with them, and a server with a
+/// [`UdpClient::connect`](crate::UdpClient::connect) uses them. A connection for [`UdpClient::over`](crate::UdpClient::over) has to be made with them, and a server with a
 /// [`UdpProxy`](crate::UdpProxy) should be.
 pub fn transport_config(base: TransportConfig) -> TransportConfig {
     TransportConfig {

@@ -88,7 +88,7 @@ impl Upgrade {
     /// common application protocol, 403 for an origin that [`Config::origins`](crate::Config::origins) does not
     /// allow, 405 for requests for something else than a session, 425 for early data, 429 for too many requests, and
     /// 501 if the connection does not carry sessions. The reason is in
-    /// the extensions of the response, as [`Refused`], for logs.
+    /// the extensions of the response, as [`Refused`](crate::Refused), for logs.
     ///
     /// # Cancel safety
     /// Dropping the future before it is ready refuses the session.

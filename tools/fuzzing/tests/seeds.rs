@@ -71,6 +71,11 @@ fn ip_packet_seeds_hold() {
 }
 
 #[test]
+fn tun_seeds_hold() {
+    run("tun");
+}
+
+#[test]
 fn endpoint_seeds_hold() {
     run("endpoint");
 }

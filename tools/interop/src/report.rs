@@ -508,11 +508,18 @@ mod tests {
             "{rows}"
         );
         let html = report(ReportFormat::Html);
-        assert_eq!(html.matches("run by interop/webtransport/runner").count(), 7, "{html}");
+        assert_eq!(
+            html.matches("run by interop/webtransport/runner").count(),
+            7,
+            "{html}"
+        );
         let json: serde_json::Value =
             serde_json::from_str(&report(ReportFormat::Json)).expect("JSON");
         assert_eq!(json["webtransport"][1]["letter"], "UR");
-        assert_eq!(json["webtransport"][6]["verdict"], "run by interop/webtransport/runner");
+        assert_eq!(
+            json["webtransport"][6]["verdict"],
+            "run by interop/webtransport/runner"
+        );
         assert_eq!(json["pairs"][0]["server"], "courser");
     }
 

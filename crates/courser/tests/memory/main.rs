@@ -109,15 +109,16 @@ async fn packets_of_copied_bytes_allocate_nothing() {
     steady_state("copies", move_copies).await;
 }
 
-/// Heap that a connection may hold while it is idle. 8564 bytes were measured.
-const IDLE_BUDGET: isize = 8800;
+/// Heap that a connection may hold while it is idle. 8888 bytes were measured, 324 of them for the
+/// order of sessions and groups.
+const IDLE_BUDGET: isize = 9000;
 
 /// Connections before the counted ones, so that shared memory is already allocated.
 const FIRST: usize = 50;
 const COUNTED: usize = 200;
 
 #[test]
-fn idle_server_connection_costs_at_most_8800_bytes() {
+fn idle_server_connection_costs_at_most_9000_bytes() {
     let identity = Identity::dev().expect("random numbers");
     let config = ClientConfig::with_roots([identity.certificate()]).expect("valid roots");
     let config = config.alpn(["test"]);

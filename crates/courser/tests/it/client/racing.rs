@@ -172,7 +172,7 @@ async fn http3_only_is_an_error_where_http3_cannot_be_used() {
     let plain = format!("http://localhost:{}/", server.address.port());
     for (proxy, url, expected) in [
         (Proxy::Direct, plain, "use https://localhost"),
-        (through, server.url("/"), "cannot use a proxy"),
+        (through, server.url("/"), "MASQUE proxy only"),
     ] {
         let client = builder(&server).version(HttpVersion::Http3Only);
         let client = client.proxy(proxy).build().expect("a client");
