@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{
     IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs as _, UdpSocket,
 };
-use std::process::{Command, Stdio, exit};
+use std::process::exit;
 use std::thread;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use courser::masque::{self, IpProxy, Policy};
 use courser::{Identity, Side, h3};
 use courser_measure::tls::Trust;
 use courser_tunnel::{Config, Wishes, check, ip_transport, run as tunnel, serve_ip, template};
+use socket2::{Domain, Protocol, Socket, Type};
 
 /// The variable with the role and its arguments.
 pub const ROLE: &str = "COURSER_TEST_TUNNEL";
@@ -190,14 +191,41 @@ fn download(address: &str) -> bool {
     received == payload()
 }
 
+/// Sends up to three echo requests, and returns true once one is answered.
 fn ping(address: &str) -> bool {
-    let mut ping = Command::new("ping");
-    let ping = ping
-        .args(["-c", "2", "-i", "0.2", "-W", "2", address])
-        .stdout(Stdio::null());
-    ping.stderr(Stdio::null())
-        .status()
-        .is_ok_and(|it| it.success())
+    let address: IpAddr = address.parse().expect("an address");
+    let (domain, protocol, kind, answer, header) = match address {
+        IpAddr::V4(_) => (Domain::IPV4, Protocol::ICMPV4, 8, 0, 20),
+        // The system gives no header of IPv6, and writes the checksum.
+        IpAddr::V6(_) => (Domain::IPV6, Protocol::ICMPV6, 128, 129, 0),
+    };
+    let mut socket = Socket::new(domain, Type::RAW, Some(protocol)).expect("root");
+    let wait = Some(Duration::from_millis(700));
+    socket.set_read_timeout(wait).expect("a time");
+    socket
+        .connect(&SocketAddr::from((address, 0)).into())
+        .expect("a route");
+    let identifier = std::process::id().to_be_bytes();
+    (1..=3).any(|sequence| {
+        let mut request = [kind, 0, 0, 0, identifier[2], identifier[3], 0, sequence];
+        let words = request
+            .chunks(2)
+            .map(|it| u32::from(it[0]) << 8 | u32::from(it[1]));
+        let sum: u32 = words.sum();
+        let checksum = !((sum & 0xffff) + (sum >> 16)) as u16;
+        request[2..4].copy_from_slice(&checksum.to_be_bytes());
+        if socket.send(&request).is_err() {
+            return false;
+        }
+        let mut packet = [0; 1500];
+        while let Ok(len) = socket.read(&mut packet) {
+            let message = packet[..len].get(header..).unwrap_or_default();
+            if message.first() == Some(&answer) && message.get(4..8) == Some(&request[4..]) {
+                return true;
+            }
+        }
+        false
+    })
 }
 
 fn resolve(name: &str) -> bool {
