@@ -24,10 +24,12 @@ PYWEBTRANSPORT = os.environ["PYWEBTRANSPORT"]
 COURSER, ROOT = os.environ["COURSER"], os.environ["ROOT"]
 CASES = (
     "protocol bi-1 bi-100 bi-1000 uni-1 uni-100 uni-1000 open-1 open-100 open-1000 bulk datagrams reset stop "
-    "close-client close-server drain two origin reload"
+    "close-client close-server drain two origin reload restart crash"
 ).split()
 # The cases of a server that accepts the pages of all sites.
 NO_ORIGIN = [case for case in CASES if case != "origin"]
+# The server ends in order (SIGTERM), or is killed, while a page has a session, and starts again at the same port.
+RESTARTS = {"restart": signal.SIGTERM, "crash": signal.SIGKILL}
 RELOADS = 50
 LONGEST = 300
 
@@ -63,6 +65,26 @@ class Proxy(Server):
     def drain(self):
         for line in self.process.stdout:
             self.errors.append(line.rstrip())
+
+
+class Restarted(Server):
+    """`courser serve` with an echo, which is ended and started again."""
+
+    def __init__(self, how):
+        self.how, self.port = how, 0
+        self.start()
+
+    def start(self):
+        command = [COURSER, "serve", "--json", "--listen", f"127.0.0.1:{self.port}", "--cert", CERTIFICATE, "--key", KEY]
+        command += ["--any-host", "--webtransport-echo", "--webtransport-origin", "*"]
+        super().__init__(command)
+        self.port = json.loads(self.ports[0])["addresses"][0].rsplit(":", 1)[1]
+        threading.Thread(target=Proxy.drain, args=[self], daemon=True).start()
+
+    def restart(self):
+        self.process.send_signal(self.how)
+        self.process.wait(30)
+        self.start()
 
 
 def lines_of(text):
@@ -112,6 +134,8 @@ class Page(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         if line == "done":
             self.server.done.set()
+        elif line == "restart now":
+            threading.Thread(target=self.server.restart, daemon=True).start()
         else:
             self.server.lines.append(line)
 
@@ -140,10 +164,10 @@ def browser_command(name, folder, url):
     return [binary, *(f"--{flag}" for flag in flags.split()), f"--user-data-dir={folder}", url]
 
 
-def visit(name, query, longest):
-    """Opens the page in a browser, and returns its lines."""
+def visit(name, query, longest, restart=None):
+    """Opens the page in a browser, and returns its lines. `restart` is called when the page asks for it."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
-    server.lines, server.done = [], threading.Event()
+    server.lines, server.done, server.restart = [], threading.Event(), restart
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_port}/?{urllib.parse.urlencode(query)}"
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
@@ -163,11 +187,28 @@ def visit(name, query, longest):
     return lines_of("\n".join(server.lines))
 
 
-def browser(name, server, only, ports=None):
+def certificate_hash():
     der = ssl.PEM_cert_to_DER_cert(Path(CERTIFICATE).read_text().split("-----END CERTIFICATE-----")[0] + "-----END CERTIFICATE-----\n")
-    digest = base64.b64encode(hashlib.sha256(der).digest()).decode()
+    return base64.b64encode(hashlib.sha256(der).digest()).decode()
+
+
+def restarts(name, only):
+    """The page survives the restart of its server."""
+    rows = {}
+    for case, how in RESTARTS.items():
+        if only and case not in only:
+            continue
+        server = Restarted(how)
+        query = {"port": server.port, "hash": certificate_hash(), "restart": case}
+        rows.update(visit(name, query, 60, server.restart))
+        rows.setdefault(case, ("FAILED", "no end in time"))
+        server.stop()
+    return rows
+
+
+def browser(name, server, only, ports=None):
     ports = ports or server.ports
-    query = {"port": ports[0], "strict": ports[1], "hash": digest, "only": ",".join(only)}
+    query = {"port": ports[0], "strict": ports[1], "hash": certificate_hash(), "only": ",".join(only)}
     rows = visit(name, query, LONGEST)
     if rows.get("origin", ("", ""))[0] == "ok" and not any("rigin" in line for line in server.errors):
         rows["origin"] = ("FAILED", "the server has not refused the origin")
@@ -258,8 +299,9 @@ def clients(only, ends):
             yield name, None
             continue
         server = Server(own, 2)
-        yield name, browser(name, server, only)
+        rows = {} if only and RESTARTS.keys() >= set(only) else browser(name, server, only)
         server.stop()
+        yield name, {**rows, **restarts(name, only)}
     for name in wanted(["courser", "wtransport", "web-transport-quinn", "webtransport-go"], ends):
         if name == "webtransport-go" and not GO:
             yield name, None

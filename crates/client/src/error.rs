@@ -35,6 +35,8 @@ struct Parts {
     is_late: bool,
     /// True if the method of the request is idempotent.
     is_idempotent: bool,
+    /// True if the connection to the proxy failed.
+    is_of_proxy: bool,
     /// The URL of the request without credentials.
     url: Option<Box<str>>,
     /// The status that the caller treats as an error.
@@ -114,6 +116,7 @@ impl Error {
             is_stale: false,
             is_late: false,
             is_idempotent: false,
+            is_of_proxy: false,
             url: None,
             status: None,
         }))
@@ -146,6 +149,7 @@ impl Error {
 
     /// Adds the proxy on the way to which the connection failed.
     pub(super) fn through(mut self, proxy: &dyn fmt::Display) -> Self {
+        self.0.is_of_proxy = true;
         self.0.text = format!("the proxy {proxy} is not reachable: {}", self.0.text);
         self
     }
@@ -246,6 +250,12 @@ impl Error {
     /// Returns true if the host or the proxy has no address.
     pub fn is_dns(&self) -> bool {
         matches!(self.kind(), ErrorKind::Resolve | ErrorKind::ResolveProxy)
+    }
+
+    /// Returns true if no connection to the proxy could be made: another certificate, or other trust, would have to be
+    /// the proxy's.
+    pub fn is_of_proxy(&self) -> bool {
+        self.0.is_of_proxy
     }
 
     /// Returns true if TLS failed, including because of the certificate. That is also true if the server refused

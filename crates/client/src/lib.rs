@@ -53,6 +53,7 @@ mod history;
 #[doc(hidden)]
 pub mod hooks;
 mod interim;
+mod lazy_platform;
 mod link;
 #[cfg(feature = "masque")]
 mod masque_links;

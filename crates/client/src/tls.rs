@@ -17,6 +17,7 @@ use courser_tls::rustls::{self, RootCertStore};
 use courser_tls::{Cryptography, Ech, QueuedKeyLog, Trust as Judge};
 
 use super::error::{Error, ErrorKind};
+use super::lazy_platform::LazyPlatform;
 use super::pinned::Pinned;
 use super::version::{HttpVersion, TlsVersions};
 
@@ -35,9 +36,11 @@ pub(super) enum Trust {
 #[derive(Clone, Default)]
 pub(super) struct TlsSettings {
     pub(super) trust: Trust,
-    /// What proxies are verified with, instead of `trust`.
+    /// What proxies are verified with, instead of `trust`, or of the system's roots if that is [`Trust::Any`].
     pub(super) proxy_trust: Option<Trust>,
     pub(super) identity: Option<Identity>,
+    /// What is shown to proxies that ask, which need not learn who the client is to servers.
+    pub(super) proxy_identity: Option<Identity>,
     pub(super) cryptography: Cryptography,
     /// Encrypted ClientHello, which requires TLS 1.3.
     pub(super) ech: Option<Ech>,
@@ -84,13 +87,16 @@ impl Tls {
         };
         let mut tcp = settings.config(&verifier, versions)?;
         CertificateRequests::install(&mut tcp);
-        // ECH of the origin does not apply to a proxy.
+        // ECH and the certificate for the origin do not apply to a proxy.
         let for_proxy = TlsSettings {
             ech: None,
+            identity: settings.proxy_identity.clone(),
             ..settings.clone()
         };
         let for_proxies = match settings.proxy_trust.clone() {
             Some(trust) => trust.into_verifier()?,
+            // Who accepts any server does not send the credentials for a proxy to anybody.
+            None if !is_strict => Arc::new(LazyPlatform::new()),
             None => plain,
         };
         #[cfg(feature = "masque")]

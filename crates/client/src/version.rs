@@ -31,7 +31,7 @@ pub enum HttpVersion {
     /// HTTP/3 with every `https` origin, even if it is not announced, raced against HTTP/2. Never HTTP/1.1. Servers
     /// of `http` URLs must support HTTP/2 without a negotiation (RFC 9113 §3.3).
     Http3Or2,
-    /// Only HTTP/3. Requests to `http` URLs and through proxies fail.
+    /// Only HTTP/3. Requests to `http` URLs, and through proxies of other schemes than `masque`, fail.
     Http3Only,
     /// HTTP/2, or HTTP/1.1 with servers that do not support it.
     Http2,

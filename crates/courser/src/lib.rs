@@ -88,7 +88,7 @@
 //! | `masque` | no | `masque`: UDP and IP proxies over HTTP as tower services, and their clients (RFC 9298, RFC 9484) |
 //! | `tun` | no | `masque::Tun`: TUN devices for IP tunnels and proxies, on Linux |
 //! | `acme` | no | certificates from Let's Encrypt and other ACME servers, for `server` |
-//! | `axum` | no | `ConnectInfo` for handlers of axum, for `server` |
+//! | `axum` | no | `ConnectInfo` and `webtransport::Upgrade` in handlers of axum, for `server` |
 //! | `files` | no | `files`: a directory as a tower service |
 //! | `dns` | no | HTTPS records and custom name servers, for `client` |
 //! | `brotli`, `zstd` | no | these codings for `client` and `files`; gzip and deflate are included |
@@ -148,12 +148,16 @@ pub use courser_quic::{
     BindError, CertificateRequests, ClientConfig, ClosedStream, ConfigError, ConnectError,
     Connecting, Connection, DatagramOptions, DatagramSizeWatch, Endpoint, EndpointBuilder,
     ExportKeyingMaterialError, HandshakeFailure, HandshakeFailureKind, HandshakeOffer, Identity,
-    Incoming, IncomingFuture, MigrateError, PendingFate, ReadError, ReadExactError, ReadToEndError,
-    RecvStream, RetryError, SendDatagramError, SendGroup, SendRate, SendStream, ServerConfig,
-    SetGroupError, SocketCall, SocketEvent, StoppedError, TooLarge, VarInt, WeakConnection,
-    WriteError, Written, default_memory_budget, runtime,
+    Incoming, IncomingFuture, MigrateError, OfferCandidateError, OpenPathError, PendingFate,
+    ReadError, ReadExactError, ReadToEndError, RecvStream, RetryError, SendDatagramError,
+    SendGroup, SendRate, SendStream, ServerConfig, SetGroupError, SocketCall, SocketEvent,
+    StoppedError, TooLarge, VarInt, WeakConnection, WriteError, Written, agreed_address,
+    default_memory_budget, runtime,
 };
-pub use courser_recovery::{Algorithm, SavedPath};
+pub use courser_recovery::{
+    Algorithm, PathChoice, PathDemand, PathSchedule, PathScheduler, PathSchedulerFactory, PathView,
+    SavedPath,
+};
 #[doc(inline)]
 pub use courser_telemetry as telemetry;
 pub use courser_tls::{
@@ -162,17 +166,19 @@ pub use courser_tls::{
     UnknownAlgorithm, crypto_provider, rustls, ticketer,
 };
 pub use courser_transport::{
-    AddressFilter, AddressListError, AddressPrefix, BlockedBy, ConnectionError, ConnectionIdError,
-    ConnectionIdGenerator, ConnectionIdRotation, ConnectionStats, DatagramFate, DatagramStats,
-    EarlyData, EndpointConfig, EndpointStats, Fallbacks, FrameCounts, KeyUpdateBlocked,
-    MemoryTokenStore, PathMemory, PathStats, PeerClose, RandomIdGenerator, RecvStreamStats,
-    ReplyLimits, ResetAtError, RetryPolicy, Rng, SendStreamStats, ServerIdError, ServerIdGenerator,
-    TimeOfDay, TokenLog, TokenStore, TransportConfig, TransportError, UdpStats, WithheldFeatures,
+    AddressFilter, AddressListError, AddressObservations, AddressPrefix, BlockedBy, CandidateError,
+    CandidateStats, ConnectionError, ConnectionIdError, ConnectionIdGenerator,
+    ConnectionIdRotation, ConnectionStats, DatagramFate, DatagramStats, DirectAddress, EarlyData,
+    EndpointConfig, EndpointStats, Fallbacks, FrameCounts, KeyUpdateBlocked, MemoryTokenStore,
+    ObservedPath, PathInfo, PathMemory, PathPreference, PathSchedulerChoice, PathStats, PeerClose,
+    RandomIdGenerator, RecvStreamStats, ReplyLimits, ResetAtError, RetryPolicy, Rng,
+    SendStreamStats, ServerIdError, ServerIdGenerator, TimeOfDay, TokenLog, TokenStore,
+    TransportConfig, TransportError, UdpStats, WithheldFeatures,
 };
 pub use courser_udp::{Capabilities, Counters, ErrorCause, ErrorCounts};
 pub use courser_wire::{
-    ApplicationErrorCode, ConnectionId, DatagramProtocol, Direction, StreamId, TransportErrorCode,
-    Version as QuicVersion,
+    ApplicationErrorCode, ConnectionId, DatagramProtocol, Direction, PathId, StreamId,
+    TransportErrorCode, Version as QuicVersion,
 };
 
 #[cfg(feature = "masque")]

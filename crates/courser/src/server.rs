@@ -51,7 +51,8 @@ pub use courser_server::{
     Certificates, ConnectionSummary, DrainProgress, Drained, EarlyData, Error, Event, Limits,
     ListenerStats, ListeningSockets, OwnResponse, Peer, Protocol, ProtocolStats, QuicTotals,
     ReadRate, Refusals, Server, ServerHandle, ServerStats, Serving, ShardStats, TcpStats, Timely,
-    TimelyFuture, TlsFacts, TooEarly, TooSlow, authority, certificate, serve, shutdown_signal,
+    TimelyFuture, TlsFacts, TooEarly, TooSlow, TunnelReset, authority, certificate, serve,
+    shutdown_signal,
 };
 #[cfg(feature = "acme")]
 #[doc(inline)]

@@ -1,10 +1,17 @@
 //! 1-RTT keys across key updates. RFC 9001 §6.
 
+mod by_path;
+
 use std::fmt;
 
 use courser_base::Side;
+use courser_wire::PathId;
 
-use crate::{CipherSuite, HeaderKey, OpenError, PacketKey, Secret, SecretPair, header_protection};
+use self::by_path::ByPath;
+use crate::{
+    CipherSuite, HeaderKey, OpenError, PacketKey, PacketNonce, Secret, SecretPair,
+    header_protection,
+};
 
 /// The keys of 1-RTT packets. Key updates replace the packet keys and leave the header keys
 /// unchanged.
@@ -23,6 +30,10 @@ use crate::{CipherSuite, HeaderKey, OpenError, PacketKey, Secret, SecretPair, he
 /// The receive side holds the current and the next key. The next key is derived in advance, so that
 /// timing does not reveal an update (§6.3). For a while it also holds the previous key, for packets
 /// that an update overtook (§6.5).
+///
+/// All paths of a connection have the same keys and one limit on the packets that they seal. Packet numbers
+/// are compared with those of their own path only (RFC 10069 §2.5). An acknowledgement on any path confirms a
+/// phase.
 #[derive(Debug)]
 pub struct OneRttKeys {
     side: Side,
@@ -50,12 +61,17 @@ impl OneRttKeys {
     /// Reduces the keys to the secrets from which they derive, to save memory.
     ///
     /// # Errors
-    /// Returns keys that were updated: their header keys derive from secrets that are no longer
-    /// stored.
+    /// Returns keys that were updated, because their header keys derive from secrets that are no longer
+    /// stored, and those of a connection with several paths.
     pub fn store(self: Box<Self>) -> Result<StoredKeys, Box<Self>> {
         if self.send.generation != 0 || self.receive.generation != 0 {
             return Err(self);
         }
+        let (Some(&sent), Some(&received)) =
+            (self.send.numbers.single(), self.receive.numbers.single())
+        else {
+            return Err(self);
+        };
         let Self { send, receive, .. } = *self;
         Ok(StoredKeys {
             side: self.side,
@@ -66,10 +82,10 @@ impl OneRttKeys {
             update_after: self.update_after,
             confidentiality_limit: self.confidentiality_limit,
             sealed: send.sealed,
-            next_number: send.next_number,
+            next_number: sent.next,
             acknowledged: send.acknowledged,
-            lowest: receive.lowest,
-            highest: receive.highest,
+            lowest: received.lowest,
+            highest: received.highest,
         })
     }
 
@@ -108,17 +124,25 @@ impl OneRttKeys {
         &self.receive.header
     }
 
-    /// Seals a packet in place, as [`PacketKey::seal_packet`] does, and counts it. The header must
-    /// carry the key phase bit of [`OneRttKeys::key_phase`].
+    /// Seals a packet of a path in place, as [`PacketKey::seal_packet`] does, and counts it. The header
+    /// must carry the key phase bit of [`OneRttKeys::key_phase`].
     #[inline]
-    pub fn seal_packet(&mut self, packet_number: u64, packet: &mut [u8], header_len: usize) {
+    pub fn seal_packet(
+        &mut self,
+        path: PathId,
+        packet_number: u64,
+        packet: &mut [u8],
+        header_len: usize,
+    ) {
+        let sent = self.send.numbers.get_mut(path);
         debug_assert!(
-            packet_number >= self.send.next_number,
+            packet_number >= sent.next,
             "packet numbers are never reused"
         );
+        sent.next = packet_number + 1;
         self.send.sealed += 1;
-        self.send.next_number = packet_number + 1;
-        self.send.key.seal_packet(packet_number, packet, header_len);
+        let nonce = PacketNonce::new(path, packet_number);
+        self.send.key.seal_packet(nonce, packet, header_len);
     }
 
     /// Protects the header of a sealed packet, as [`header_protection::protect`] does.
@@ -127,7 +151,8 @@ impl OneRttKeys {
         header_protection::protect(&self.send.header, packet, packet_number_offset, len);
     }
 
-    /// Opens a payload in place, with the key that the key phase bit and the packet number select.
+    /// Opens a payload in place, with the key that the key phase bit and the packet number select. `path`
+    /// is that of the connection ID to which the packet is addressed.
     ///
     /// # Errors
     /// Returns [`OneRttOpenError::Discard`] if the packet is not authentic. Nothing has changed
@@ -136,16 +161,18 @@ impl OneRttKeys {
     #[inline]
     pub fn open(
         &mut self,
+        path: PathId,
         packet_number: u64,
         key_phase: bool,
         header: &[u8],
         payload: &mut [u8],
     ) -> Result<Opened, OneRttOpenError> {
         if key_phase != phase(self.receive.generation) {
-            return self.open_other_phase(packet_number, header, payload);
+            return self.open_other_phase(path, packet_number, header, payload);
         }
-        let len = self.receive.current.open(packet_number, header, payload)?;
-        self.receive.on_opened(packet_number)?;
+        let nonce = PacketNonce::new(path, packet_number);
+        let len = self.receive.current.open(nonce, header, payload)?;
+        self.receive.on_opened(path, packet_number)?;
         Ok(Opened {
             len,
             peer_updated: false,
@@ -171,22 +198,22 @@ impl OneRttKeys {
         self.send.sealed >= self.confidentiality_limit - reserve
     }
 
-    /// Starts a key update: packets from `first_sent` on are sealed with the next key.
+    /// Starts a key update: all further packets are sealed with the next key.
     ///
     /// The caller checks that an update is allowed: the handshake is confirmed and
     /// [`OneRttKeys::is_update_acknowledged`] returns true (RFC 9001 §6.1). Does nothing until the
     /// peer has followed the last local update.
-    pub fn update(&mut self, first_sent: u64) {
+    pub fn update(&mut self) {
         debug_assert!(!self.awaits_peer(), "the peer has followed the last update");
         if !self.awaits_peer() {
-            self.send.roll(first_sent);
+            self.send.roll();
         }
     }
 
-    /// Records that the peer acknowledged `packet_number`, or a range that ends with it.
+    /// Records that the peer acknowledged `packet_number` of a path, or a range that ends with it.
     #[inline]
-    pub fn on_packet_acked(&mut self, packet_number: u64) {
-        self.send.acknowledged |= packet_number >= self.send.first_number;
+    pub fn on_packet_acked(&mut self, path: PathId, packet_number: u64) {
+        self.send.acknowledged |= self.send.has_current_phase(path, packet_number);
     }
 
     /// Returns true once the peer has acknowledged a packet of the current key phase and uses that
@@ -195,12 +222,12 @@ impl OneRttKeys {
         self.send.acknowledged && !self.awaits_peer()
     }
 
-    /// Returns true if an acknowledgment of `packet_number` is a KEY_UPDATE_ERROR: the packet was
-    /// sealed with new keys, but the peer still sends with old ones. RFC 9001 §6.2.
+    /// Returns true if an acknowledgment of `packet_number` of a path is a KEY_UPDATE_ERROR: the packet
+    /// was sealed with new keys, but the peer still sends with old ones. RFC 9001 §6.2.
     ///
     /// Call this after opening the packet that carries the ACK.
-    pub fn acknowledgment_breaks_phase(&self, packet_number: u64) -> bool {
-        self.awaits_peer() && packet_number >= self.send.first_number
+    pub fn acknowledgment_breaks_phase(&self, path: PathId, packet_number: u64) -> bool {
+        self.awaits_peer() && self.send.has_current_phase(path, packet_number)
     }
 
     /// Returns true while the previous receive key is kept.
@@ -223,15 +250,24 @@ impl OneRttKeys {
     #[cold]
     fn open_other_phase(
         &mut self,
+        path: PathId,
         packet_number: u64,
         header: &[u8],
         payload: &mut [u8],
     ) -> Result<Opened, OneRttOpenError> {
-        if let Some(previous) = &mut self.receive.previous
-            && packet_number < self.receive.lowest
+        let nonce = PacketNonce::new(path, packet_number);
+        // A path on which nothing arrived in this phase may still have packets of the previous one.
+        let lowest = self
+            .receive
+            .numbers
+            .get(path)
+            .map_or(u64::MAX, |it| it.lowest);
+        if let Some(previous) = &self.receive.previous
+            && packet_number < lowest
         {
-            let len = previous.key.open(packet_number, header, payload)?;
-            previous.highest = previous.highest.max(Some(packet_number));
+            let len = previous.open(nonce, header, payload)?;
+            let received = self.receive.numbers.get_mut(path);
+            received.previous_highest = received.previous_highest.max(Some(packet_number));
             return Ok(Opened {
                 len,
                 peer_updated: false,
@@ -239,8 +275,8 @@ impl OneRttKeys {
         }
         // A late packet whose key was dropped fails here too, and takes as long as any other
         // failure (RFC 9001 §6.3).
-        let len = self.receive.next.open(packet_number, header, payload)?;
-        self.on_peer_update(packet_number)?;
+        let len = self.receive.next.open(nonce, header, payload)?;
+        self.on_peer_update(path, packet_number)?;
         Ok(Opened {
             len,
             peer_updated: true,
@@ -248,8 +284,9 @@ impl OneRttKeys {
     }
 
     /// Follows the peer, after a packet of the next generation proved authentic.
-    fn on_peer_update(&mut self, packet_number: u64) -> Result<(), OneRttOpenError> {
-        if self.receive.highest > Some(packet_number) {
+    fn on_peer_update(&mut self, path: PathId, packet_number: u64) -> Result<(), OneRttOpenError> {
+        let highest = self.receive.numbers.get(path).and_then(|it| it.highest);
+        if highest > Some(packet_number) {
             return Err(OneRttOpenError::KeyUpdateError); // RFC 9001 §6.4
         }
         if !self.awaits_peer() {
@@ -258,9 +295,9 @@ impl OneRttKeys {
             if self.send.generation > 0 && self.send.sealed == 0 {
                 return Err(OneRttOpenError::KeyUpdateError);
             }
-            self.send.roll(self.send.next_number);
+            self.send.roll();
         }
-        self.receive.roll(packet_number);
+        self.receive.roll(path, packet_number);
         Ok(())
     }
 }
@@ -338,10 +375,10 @@ impl From<StoredKeys> for OneRttKeys {
         let mut keys = Self::new(stored.secrets, stored.side);
         keys.set_limits(stored.update_after, stored.confidentiality_limit);
         keys.send.sealed = stored.sealed;
-        keys.send.next_number = stored.next_number;
         keys.send.acknowledged = stored.acknowledged;
-        keys.receive.lowest = stored.lowest;
-        keys.receive.highest = stored.highest;
+        keys.send.numbers.get_mut(PathId::ZERO).next = stored.next_number;
+        let received = keys.receive.numbers.get_mut(PathId::ZERO);
+        (received.lowest, received.highest) = (stored.lowest, stored.highest);
         keys
     }
 }
@@ -355,12 +392,18 @@ struct SendKeys {
     generation: u64,
     /// Number of packets sealed with `key`.
     sealed: u64,
-    /// The lowest packet number that `key` may seal.
-    first_number: u64,
-    /// One above the last packet number sealed.
-    next_number: u64,
-    /// True once a packet sealed with `key` was acknowledged.
+    numbers: ByPath<SentNumbers>,
+    /// True once a packet sealed with `key` was acknowledged, on any path.
     acknowledged: bool,
+}
+
+/// The packet numbers that were sealed for one path.
+#[derive(Clone, Copy, Debug, Default)]
+struct SentNumbers {
+    /// The lowest packet number that the current key may seal.
+    first: u64,
+    /// One above the last packet number sealed.
+    next: u64,
 }
 
 impl SendKeys {
@@ -371,19 +414,28 @@ impl SendKeys {
             secret,
             generation: 0,
             sealed: 0,
-            first_number: 0,
-            next_number: 0,
+            numbers: ByPath::default(),
             acknowledged: false,
         }
     }
 
-    fn roll(&mut self, first_number: u64) {
+    /// Replaces the key by the next one.
+    fn roll(&mut self) {
         self.secret = self.secret.next();
         self.key = self.secret.packet_key();
         self.generation += 1;
         self.sealed = 0;
-        self.first_number = first_number.max(self.next_number);
+        for sent in self.numbers.values_mut() {
+            sent.first = sent.next;
+        }
         self.acknowledged = false;
+    }
+
+    /// Returns true if a packet of a path was sealed with `key`, provided that it was sent.
+    #[inline]
+    fn has_current_phase(&self, path: PathId, packet_number: u64) -> bool {
+        let first = self.numbers.get(path).map_or(0, |sent| sent.first);
+        packet_number >= first
     }
 }
 
@@ -391,23 +443,34 @@ impl SendKeys {
 struct ReceiveKeys {
     /// The secret from which `current` was derived.
     secret: Secret,
-    previous: Option<Previous>,
+    /// The key before the last update.
+    previous: Option<PacketKey>,
     current: PacketKey,
     next: PacketKey,
     header: HeaderKey,
     generation: u64,
-    /// The lowest packet number opened with `current`, or the maximum if there is none.
-    lowest: u64,
-    /// The highest packet number opened with `current`.
-    highest: Option<u64>,
+    numbers: ByPath<ReceivedNumbers>,
 }
 
-/// The receive key before the last update.
-#[derive(Debug)]
-struct Previous {
-    key: PacketKey,
-    /// The highest packet number opened with it.
+/// The packet numbers that were opened for one path.
+#[derive(Clone, Copy, Debug)]
+struct ReceivedNumbers {
+    /// The lowest packet number opened with the current key, or the maximum if there is none.
+    lowest: u64,
+    /// The highest packet number opened with the current key.
     highest: Option<u64>,
+    /// The highest packet number opened with the previous key.
+    previous_highest: Option<u64>,
+}
+
+impl Default for ReceivedNumbers {
+    fn default() -> Self {
+        Self {
+            lowest: u64::MAX,
+            highest: None,
+            previous_highest: None,
+        }
+    }
 }
 
 impl ReceiveKeys {
@@ -419,38 +482,38 @@ impl ReceiveKeys {
             header: secret.header_key(),
             secret,
             generation: 0,
-            lowest: u64::MAX,
-            highest: None,
+            numbers: ByPath::default(),
         }
     }
 
-    /// Records a packet that `current` opened. Fails if an older key opened a higher packet number
-    /// (RFC 9001 §6.4).
+    /// Records a packet that `current` opened. Fails if an older key opened a higher packet number of the
+    /// path (RFC 9001 §6.4).
     #[inline]
-    fn on_opened(&mut self, packet_number: u64) -> Result<(), OneRttOpenError> {
-        self.lowest = self.lowest.min(packet_number);
-        self.highest = self.highest.max(Some(packet_number));
-        match &self.previous {
-            Some(previous) if previous.highest > Some(packet_number) => {
-                Err(OneRttOpenError::KeyUpdateError)
-            }
-            _ => Ok(()),
+    fn on_opened(&mut self, path: PathId, packet_number: u64) -> Result<(), OneRttOpenError> {
+        let received = self.numbers.get_mut(path);
+        received.lowest = received.lowest.min(packet_number);
+        received.highest = received.highest.max(Some(packet_number));
+        if self.previous.is_some() && received.previous_highest > Some(packet_number) {
+            return Err(OneRttOpenError::KeyUpdateError);
         }
+        Ok(())
     }
 
-    /// Makes `next` the current key. `packet_number` is the first packet that it opened.
-    fn roll(&mut self, packet_number: u64) {
+    /// Makes `next` the current key. `packet_number` of a path is the first packet that it opened.
+    fn roll(&mut self, path: PathId, packet_number: u64) {
         self.secret = self.secret.next();
         let next = self.secret.next().packet_key();
         let current = std::mem::replace(&mut self.next, next);
-        let key = std::mem::replace(&mut self.current, current);
-        self.previous = Some(Previous {
-            key,
-            highest: self.highest,
-        });
+        self.previous = Some(std::mem::replace(&mut self.current, current));
         self.generation += 1;
-        self.lowest = packet_number;
-        self.highest = Some(packet_number);
+        for received in self.numbers.values_mut() {
+            *received = ReceivedNumbers {
+                previous_highest: received.highest,
+                ..ReceivedNumbers::default()
+            };
+        }
+        let received = self.numbers.get_mut(path);
+        (received.lowest, received.highest) = (packet_number, Some(packet_number));
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use aws_lc_rs::aead::{Aad, LessSafeKey, Nonce, UnboundKey};
 use zeroize::Zeroize;
 
-use crate::CipherSuite;
+use crate::{CipherSuite, PacketNonce};
 
 /// Number of bytes that sealing appends to the payload, the same for every suite.
 pub const TAG_LEN: usize = 16;
@@ -55,27 +55,22 @@ impl PacketKey {
     /// Encrypts `payload` in place and writes the authentication tag. `header` is the unprotected
     /// header including the packet number.
     ///
-    /// Each packet number must be used at most once per key.
+    /// Each nonce, a packet number on a path, must be used at most once per key.
     #[inline]
     pub fn seal(
         &self,
-        packet_number: u64,
+        nonce: impl Into<PacketNonce>,
         header: &[u8],
         payload: &mut [u8],
         tag: &mut [u8; TAG_LEN],
     ) {
+        let nonce = nonce.into();
         match &self.cipher {
             Cipher::Library { key, iv } => key
-                .seal_in_place_scatter(
-                    iv.nonce(packet_number),
-                    Aad::from(header),
-                    payload,
-                    &[],
-                    tag,
-                )
+                .seal_in_place_scatter(iv.nonce(nonce), Aad::from(header), payload, &[], tag)
                 .expect("a packet is shorter than any limit of the AEAD"),
             #[cfg(feature = "fused")]
-            Cipher::Fused(key) => key.seal(packet_number, header, payload, tag),
+            Cipher::Fused(key) => key.seal(nonce.value(), header, payload, tag),
         }
     }
 
@@ -85,12 +80,12 @@ impl PacketKey {
     /// # Panics
     /// Panics if `packet` is shorter than `header_len` plus [`TAG_LEN`].
     #[inline]
-    pub fn seal_packet(&self, packet_number: u64, packet: &mut [u8], header_len: usize) {
+    pub fn seal_packet(&self, nonce: impl Into<PacketNonce>, packet: &mut [u8], header_len: usize) {
         let (header, body) = packet.split_at_mut(header_len);
         let (payload, tag) = body
             .split_last_chunk_mut::<TAG_LEN>()
             .expect("the packet has room for the tag");
-        self.seal(packet_number, header, payload, tag);
+        self.seal(nonce, header, payload, tag);
     }
 
     /// Encrypts `plaintext` into `ciphertext`, which has the same length, and writes the
@@ -103,16 +98,17 @@ impl PacketKey {
     #[inline]
     pub fn seal_from(
         &self,
-        packet_number: u64,
+        nonce: impl Into<PacketNonce>,
         header: &[u8],
         plaintext: &[u8],
         ciphertext: &mut [u8],
         tag: &mut [u8; TAG_LEN],
     ) {
+        let nonce = nonce.into();
         match &self.cipher {
             Cipher::Library { key, iv } => key
                 .seal_out_of_place_scatter(
-                    iv.nonce(packet_number),
+                    iv.nonce(nonce),
                     Aad::from(header),
                     plaintext,
                     ciphertext,
@@ -121,7 +117,7 @@ impl PacketKey {
                 )
                 .expect("input and output have the same length"),
             #[cfg(feature = "fused")]
-            Cipher::Fused(key) => key.seal_from(packet_number, header, plaintext, ciphertext, tag),
+            Cipher::Fused(key) => key.seal_from(nonce.value(), header, plaintext, ciphertext, tag),
         }
     }
 
@@ -134,22 +130,18 @@ impl PacketKey {
     #[inline]
     pub fn open(
         &self,
-        packet_number: u64,
+        nonce: impl Into<PacketNonce>,
         header: &[u8],
         payload: &mut [u8],
     ) -> Result<usize, OpenError> {
+        let nonce = nonce.into();
         let (ciphertext, tag) = payload.split_last_chunk_mut::<TAG_LEN>().ok_or(OpenError)?;
         let is_authentic = match &self.cipher {
             Cipher::Library { key, iv } => key
-                .open_in_place_separate_tag(
-                    iv.nonce(packet_number),
-                    Aad::from(header),
-                    tag,
-                    ciphertext,
-                )
+                .open_in_place_separate_tag(iv.nonce(nonce), Aad::from(header), tag, ciphertext)
                 .is_ok(),
             #[cfg(feature = "fused")]
-            Cipher::Fused(key) => key.open(packet_number, header, ciphertext, tag).is_ok(),
+            Cipher::Fused(key) => key.open(nonce.value(), header, ciphertext, tag).is_ok(),
         };
         is_authentic.then_some(ciphertext.len()).ok_or(OpenError)
     }
@@ -181,10 +173,10 @@ impl fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
-/// The static IV, split so that a nonce takes one XOR: packet numbers affect only the last eight
-/// bytes. RFC 9001 §5.3.
+/// The static IV, split so that a nonce takes two XORs: path IDs affect only the first four bytes, and
+/// packet numbers the last eight. RFC 9001 §5.3, RFC 10069 §2.4.
 struct Iv {
-    head: [u8; 4],
+    head: u32,
     tail: u64,
 }
 
@@ -192,15 +184,16 @@ impl Iv {
     fn new(iv: &[u8; 12]) -> Self {
         let [a, b, c, d, tail @ ..] = *iv;
         Self {
-            head: [a, b, c, d],
+            head: u32::from_be_bytes([a, b, c, d]),
             tail: u64::from_be_bytes(tail),
         }
     }
 
     #[inline]
-    fn nonce(&self, packet_number: u64) -> Nonce {
+    fn nonce(&self, packet: PacketNonce) -> Nonce {
+        let (path_id, packet_number) = ((packet.value() >> 64) as u32, packet.value() as u64);
         let mut nonce = [0; 12];
-        nonce[..4].copy_from_slice(&self.head);
+        nonce[..4].copy_from_slice(&(self.head ^ path_id).to_be_bytes());
         nonce[4..].copy_from_slice(&(self.tail ^ packet_number).to_be_bytes());
         Nonce::assume_unique_for_key(nonce)
     }

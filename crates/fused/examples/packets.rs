@@ -166,11 +166,13 @@ impl Fused {
 
 impl Keys for Fused {
     fn seal(&self, number: u64, header: &[u8], payload: &mut [u8], tag: &mut [u8; TAG_LEN]) {
-        self.packet.seal(number, header, payload, tag);
+        self.packet.seal(number.into(), header, payload, tag);
     }
 
     fn open(&self, number: u64, header: &[u8], payload: &mut [u8], tag: &[u8; TAG_LEN]) -> bool {
-        self.packet.open(number, header, payload, tag).is_ok()
+        self.packet
+            .open(number.into(), header, payload, tag)
+            .is_ok()
     }
 
     fn mask(&self, sample: &[u8; 16]) -> [u8; 5] {

@@ -16,7 +16,7 @@ impl<'a, const ROUNDS: usize> Cipher<'a, ROUNDS> {
     #[inline]
     #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx,aes,pclmulqdq"))]
     #[cfg_attr(target_arch = "aarch64", target_feature(enable = "neon,aes"))]
-    pub(crate) fn new(schedule: &'a Schedule, number: u64) -> Self {
+    pub(crate) fn new(schedule: &'a Schedule, number: u128) -> Self {
         Self {
             rounds: &schedule.rounds,
             nonce: block::nonce(&schedule.iv, number),
@@ -208,7 +208,7 @@ macro_rules! kernel {
         #[target_feature(enable = $features)]
         pub(crate) fn run<const ROUNDS: usize, const OPEN: bool>(
             schedule: &Schedule,
-            number: u64,
+            number: u128,
             header: &[u8],
             text: &Text<'_>,
         ) -> block::Vector {

@@ -44,12 +44,13 @@ impl PacketKey {
     /// Encrypts `payload` in place and writes the authentication tag. `header` is the unprotected header
     /// including the packet number.
     ///
-    /// Each packet number must be used at most once per key.
+    /// `number` has 96 bits: a path ID of 32 bits, which is 0 on connections with one path, and the
+    /// packet number in 64 (RFC 10069 §2.4). Each must be used at most once per key.
     ///
     /// # Panics
     /// Panics if the payload has 2^36 - 32 bytes or more (NIST SP 800-38D §5.2.1.1).
     #[inline]
-    pub fn seal(&self, number: u64, header: &[u8], payload: &mut [u8], tag: &mut [u8; TAG_LEN]) {
+    pub fn seal(&self, number: u128, header: &[u8], payload: &mut [u8], tag: &mut [u8; TAG_LEN]) {
         check_len(payload.len());
         *tag = processor::seal(self.kernel, &self.schedule, number, header, payload);
     }
@@ -61,7 +62,7 @@ impl PacketKey {
     #[inline]
     pub fn seal_from(
         &self,
-        number: u64,
+        number: u128,
         header: &[u8],
         plaintext: &[u8],
         ciphertext: &mut [u8],
@@ -88,7 +89,7 @@ impl PacketKey {
     #[inline]
     pub fn open(
         &self,
-        number: u64,
+        number: u128,
         header: &[u8],
         ciphertext: &mut [u8],
         tag: &[u8; TAG_LEN],

@@ -11,14 +11,14 @@ pub(crate) fn raise(_: Kernel, _: &mut Schedule) {
     unavailable()
 }
 
-pub(crate) fn seal(_: Kernel, _: &Schedule, _: u64, _: &[u8], _: &mut [u8]) -> [u8; TAG_LEN] {
+pub(crate) fn seal(_: Kernel, _: &Schedule, _: u128, _: &[u8], _: &mut [u8]) -> [u8; TAG_LEN] {
     unavailable()
 }
 
 pub(crate) fn seal_from(
     _: Kernel,
     _: &Schedule,
-    _: u64,
+    _: u128,
     _: &[u8],
     _: (&[u8], &mut [u8]),
 ) -> [u8; TAG_LEN] {
@@ -28,7 +28,7 @@ pub(crate) fn seal_from(
 pub(crate) fn open(
     _: Kernel,
     _: &Schedule,
-    _: u64,
+    _: u128,
     _: (&[u8], &[u8; TAG_LEN]),
     _: &mut [u8],
 ) -> bool {

@@ -10,7 +10,7 @@ use bytes::{Buf as _, Bytes, BytesMut};
 use courser_base::Mutex;
 use courser_base::foreign::ForeignWaker;
 use courser_http3::{self as http3, Code, Scope};
-use courser_quic::hooks::{Ticket, Waiters};
+use courser_quic::hooks::{RecvStreamHooks as _, Ticket, Waiters};
 use courser_quic::{ReadError, RecvStream, SendStream, StreamId};
 
 pub(super) use self::groups::Groups;
@@ -29,6 +29,8 @@ pub struct ClaimedStream {
     pub send: Option<SendStream>,
     /// The receiving direction, after the type.
     pub receive: ClaimedReceive,
+    /// True if what is sent on it counts for its session already.
+    pub(super) is_in_session: bool,
 }
 
 impl ClaimedStream {
@@ -39,6 +41,7 @@ impl ClaimedStream {
 
     /// Stops the receiving direction and resets the sending direction.
     pub fn refuse(mut self, code: Code) {
+        self.receive.release();
         // Fails if the stream has ended.
         let _ = self.receive.stream.stop(var_int(code));
         if let Some(send) = &mut self.send {
@@ -50,14 +53,46 @@ impl ClaimedStream {
 /// The receiving direction of a claimed stream.
 #[derive(Debug)]
 pub struct ClaimedReceive {
+    /// Bytes before `first`, which are the type and integers that were taken.
+    header: u64,
     /// Bytes that were read together with the type.
     first: Bytes,
     stream: RecvStream,
+    /// Bytes that were withheld from flow control.
+    held: u64,
 }
 
 impl ClaimedReceive {
-    pub(super) const fn new(first: Bytes, stream: RecvStream) -> Self {
-        Self { first, stream }
+    pub(super) const fn new(header: usize, first: Bytes, stream: RecvStream) -> Self {
+        Self {
+            header: header as u64,
+            first,
+            stream,
+            held: 0,
+        }
+    }
+
+    /// Withholds the bytes that were read from flow control while the stream waits to be accepted, unless they are few.
+    pub(super) fn hold(&mut self) {
+        let len = self.first.len() as u64;
+        if len > MOST_WITH_CREDIT {
+            self.stream.hold_credit(len);
+            self.held = len;
+        }
+    }
+
+    /// Grants credit for bytes that were withheld.
+    pub(super) fn release(&mut self) {
+        let held = std::mem::take(&mut self.held);
+        if held > 0 {
+            self.stream.release_credit(held);
+        }
+    }
+
+    /// Returns the number of bytes before the next ones: those of the type, and of the integers that were read. The peer
+    /// may have encoded them longer than necessary.
+    pub const fn header_len(&self) -> u64 {
+        self.header
     }
 
     /// Reads a variable-length integer (RFC 9000 §16), such as the session ID of WebTransport. Returns `None` if
@@ -89,7 +124,10 @@ impl ClaimedReceive {
 
     /// Returns the integer at the start if it was already read.
     pub(super) fn take_varint(&mut self) -> Option<u64> {
-        take_varint(&mut self.first)
+        let before = self.first.len();
+        let value = take_varint(&mut self.first);
+        self.header += (before - self.first.len()) as u64;
+        value
     }
 
     /// Returns up to `max_length` of the next bytes without copying them, or `None` at the end.
@@ -114,6 +152,13 @@ impl ClaimedReceive {
 }
 
 fn take_varint(bytes: &mut Bytes) -> Option<u64> {
+    let (value, len) = peek_varint(bytes)?;
+    bytes.advance(len);
+    Some(value)
+}
+
+/// Returns the integer at the start and its length, if it is complete.
+pub(super) fn peek_varint(bytes: &[u8]) -> Option<(u64, usize)> {
     let first = *bytes.first()?;
     let len = 1 << (first >> 6);
     let whole = bytes.get(..len)?;
@@ -121,8 +166,7 @@ fn take_varint(bytes: &mut Bytes) -> Option<u64> {
     let value = rest.fold(u64::from(first & 0x3f), |value, byte| {
         (value << 8) | u64::from(*byte)
     });
-    bytes.advance(len);
-    Some(value)
+    Some((value, len))
 }
 
 /// A frame of a type that the application has claimed.
@@ -266,6 +310,9 @@ impl ClaimedState {
     }
 }
 
+/// Bytes of a stream of a session that may be read before it is accepted, and give credit (limit K594). Most streams bring
+/// less, and need no lock for it.
+const MOST_WITH_CREDIT: u64 = 1024;
 /// Largest number of claimed streams that wait to be accepted (limit K202, attack A122).
 const MAX_STREAMS: usize = 64;
 /// Largest number of claimed frames that wait for the application (limit K203).

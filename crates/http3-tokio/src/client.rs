@@ -205,6 +205,7 @@ impl Client {
             head,
             datagrams,
         } = self.begin(&mut parts, None).await?;
+        let asked = Asked::new(&self.0, incoming.stream());
         if let Err(error) = outgoing.write(head).await {
             return Err(self.convert_error(error, incoming.stream()).await);
         }
@@ -214,6 +215,7 @@ impl Client {
             let response = into_body(response, incoming, &parts.method);
             return Err(Error::Refused(Box::new(response)));
         }
+        asked.on_accepted();
         let body = Body::new(incoming, None);
         let upgraded = Upgraded::new(body, outgoing).with_datagrams(datagrams);
         Ok(response.0.map(|()| upgraded))
@@ -444,6 +446,36 @@ impl Client {
         match self.0.is_refused(stream) {
             true => Error::GoingAway,
             false => self.0.cause_of(failure).into(),
+        }
+    }
+}
+
+/// A CONNECT that the server has not accepted yet. If it is dropped before, or refused, streams of the server that name it
+/// are those of a session that is over: the server has opened them without fault.
+struct Asked<'a> {
+    shared: &'a SharedConnection,
+    stream: u64,
+    is_accepted: bool,
+}
+
+impl<'a> Asked<'a> {
+    const fn new(shared: &'a SharedConnection, stream: u64) -> Self {
+        Self {
+            shared,
+            stream,
+            is_accepted: false,
+        }
+    }
+
+    fn on_accepted(mut self) {
+        self.is_accepted = true;
+    }
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        if !self.is_accepted {
+            self.shared.end_sessions_of(self.stream);
         }
     }
 }

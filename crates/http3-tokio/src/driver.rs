@@ -13,7 +13,7 @@ use courser_quic::{
     EarlyData, ReadError, RecvStream, SendStream, Side, StoppedError, VarInt, runtime,
 };
 
-use super::claimed::{ClaimedReceive, ClaimedStream};
+use super::claimed::{ClaimedReceive, ClaimedStream, peek_varint};
 use super::failure::var_int;
 use super::shared::SharedConnection;
 
@@ -79,7 +79,14 @@ async fn receive(reader: Reader) {
     while let Ok(mut stream) = shared.quic.accept_uni().await {
         let read = poll_fn(|cx| Poll::Ready(stream.poll_read_chunk(cx, usize::MAX))).await;
         let stream = match read {
-            Poll::Ready(read) => on_unidirectional(shared, stream, read),
+            Poll::Ready(read) => {
+                let limit = match &read {
+                    // The limit matters to the control stream, and costs a lock.
+                    Ok(Some(chunk)) if is_claimed(shared, chunk) => 0,
+                    _ => request_limit(shared),
+                };
+                on_unidirectional(shared, stream, read, limit)
+            }
             Poll::Pending => Some(stream),
         };
         if let Some(stream) = stream {
@@ -114,7 +121,8 @@ fn receive_stream(reader: Reader, mut stream: RecvStream) -> impl Future<Output 
     async move {
         loop {
             let read = stream.read_chunk(usize::MAX).await;
-            match on_unidirectional(&reader.0, stream, read) {
+            let limit = request_limit(&reader.0);
+            match on_unidirectional(&reader.0, stream, read, limit) {
                 Some(rest) => stream = rest,
                 None => return,
             }
@@ -122,11 +130,28 @@ fn receive_stream(reader: Reader, mut stream: RecvStream) -> impl Future<Output 
     }
 }
 
-/// Processes what was read from a unidirectional stream. Returns the stream if more must be read.
+/// Returns true if a stream that begins with these bytes belongs to an extension.
+fn is_claimed(shared: &SharedConnection, first: &[u8]) -> bool {
+    let stream_type = peek_varint(first).map(|(stream_type, _)| stream_type);
+    let group = stream_type.and_then(|it| shared.extensions().unidirectional(it));
+    group.is_some()
+}
+
+/// Returns the number of requests to which PRIORITY_UPDATE may refer.
+fn request_limit(shared: &SharedConnection) -> u64 {
+    match shared.side() {
+        Side::Server => shared.quic.granted_requests(),
+        Side::Client => 0,
+    }
+}
+
+/// Processes what was read from a unidirectional stream, while the client may open `limit` requests. Returns the stream if
+/// more must be read.
 fn on_unidirectional(
     shared: &Arc<SharedConnection>,
     mut stream: RecvStream,
     read: Result<Option<Bytes>, ReadError>,
+    limit: u64,
 ) -> Option<RecvStream> {
     let id = stream.id().value();
     let (chunk, fin) = match read {
@@ -141,11 +166,6 @@ fn on_unidirectional(
         Err(_) => return None,
     };
     let now = shared.now();
-    // The streams to which PRIORITY_UPDATE may refer.
-    let limit = match shared.side() {
-        Side::Server => shared.quic.granted_requests(),
-        Side::Client => 0,
-    };
     let handled = shared.drive(|state| {
         state.http.set_request_limit(limit);
         state.http.handle_uni(now, id, chunk, fin)
@@ -155,10 +175,15 @@ fn on_unidirectional(
         Ok(UniFate::Stop(code)) => {
             let _ = stream.stop(var_int(code));
         }
-        Ok(UniFate::Claimed { stream_type, first }) => shared.on_claimed(ClaimedStream {
+        Ok(UniFate::Claimed {
+            stream_type,
+            len,
+            first,
+        }) => shared.on_claimed(ClaimedStream {
             stream_type,
             send: None,
-            receive: ClaimedReceive::new(first, stream),
+            receive: ClaimedReceive::new(len, first, stream),
+            is_in_session: false,
         }),
         Ok(UniFate::Ended) | Err(_) => {}
     }
@@ -269,10 +294,15 @@ fn on_bidirectional(
     let handled = shared.drive(|state| state.http.handle_bidirectional(id, chunk, fin));
     match handled {
         Ok(UniFate::Read) => return Some((send, receive)),
-        Ok(UniFate::Claimed { stream_type, first }) => shared.on_claimed(ClaimedStream {
+        Ok(UniFate::Claimed {
+            stream_type,
+            len,
+            first,
+        }) => shared.on_claimed(ClaimedStream {
             stream_type,
             send: Some(send),
-            receive: ClaimedReceive::new(first, receive),
+            receive: ClaimedReceive::new(len, first, receive),
+            is_in_session: false,
         }),
         Ok(_) | Err(_) => {}
     }

@@ -35,9 +35,6 @@ pub enum Error {
     /// be sent on another connection.
     #[error("the server has refused early data; the request was not processed")]
     EarlyDataRejected,
-    /// The stream belongs to an [`Extension`](super::Extension), which has received it. It carries no request.
-    #[error("the stream belongs to an extension")]
-    Claimed,
     /// The peer has not announced the [`Extension`](super::Extension).
     #[error("the peer does not support the extension")]
     Unsupported,

@@ -139,7 +139,8 @@ impl<F: Future<Output = Option<Sending>>> Answering<F> {
     }
 }
 
-async fn yield_now() {
+/// Lets other tasks run.
+pub(super) async fn yield_now() {
     let mut has_yielded = false;
     std::future::poll_fn(|cx| {
         if has_yielded {

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use courser_http3::{self as http3, Code, FrameStream, Group, Scope};
 use courser_quic::hooks::{ConnectionHooks as _, Ticket};
 use courser_quic::telemetry::Http3Record;
-use courser_quic::{Connection, Direction, RecvStream, SendStream, StreamId};
+use courser_quic::{Connection, Direction, RecvStream, SendStream, StreamId, WriteError};
 
 use super::claimed::{ClaimedStream, ExtensionFrame, Queue};
 use super::error::Error;
@@ -166,7 +166,7 @@ impl Extension {
         );
         self.supported().await?;
         let mut send = self.0.quic.open_uni().await?;
-        send.write_all(&header(stream_type, None)).await?;
+        send.write_all(Header::new(stream_type).as_bytes()).await?;
         Ok(send)
     }
 
@@ -189,7 +189,7 @@ impl Extension {
         );
         self.supported().await?;
         let (mut send, receive) = self.0.quic.open_bi().await?;
-        send.write_all(&header(signal, None)).await?;
+        send.write_all(Header::new(signal).as_bytes()).await?;
         Ok((send, receive))
     }
 
@@ -253,7 +253,7 @@ impl Extension {
     }
 
     /// Waits until the peer has announced the extension, if that is required.
-    async fn supported(&self) -> Result<(), Error> {
+    pub(super) async fn supported(&self) -> Result<(), Error> {
         if self.0.extensions().announcements(self.1).is_empty() {
             return Ok(());
         }
@@ -267,7 +267,8 @@ impl Extension {
         }
     }
 
-    /// Opens a stream in a session, and writes its type or signal and the number of the session.
+    /// Opens a stream in a session, and writes its type or signal and the number of the session. The peer supports the
+    /// group.
     pub(super) async fn open_in_session(
         &self,
         direction: Direction,
@@ -283,12 +284,17 @@ impl Extension {
             claimed_by == Some(self.1),
             "{signal:#x} is not claimed by the group"
         );
-        self.supported().await?;
-        let header = header(signal, Some(request.value()));
-        let opening = self.0.quic.open_in_session(direction, request, &header);
+        let header = Header::new(signal).followed_by(request.value());
+        let header = header.as_bytes();
+        let opening = self.0.quic.open_in_session(direction, request, header);
         let mut opened = opening.await?;
         if let Some(rest @ [_, ..]) = header.get(opened.written..) {
-            opened.send.write_all(rest).await?;
+            // Boxed, because few streams have no room for it, and the future of each would reserve memory for the wait.
+            match Box::pin(opened.send.write_all(rest)).await {
+                // The peer has no use for the stream, which its next write reports.
+                Ok(()) | Err(WriteError::Stopped(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
         Ok((opened.send, opened.receive))
     }
@@ -311,13 +317,45 @@ impl Extension {
     }
 }
 
-/// Encodes the beginning of a stream: its type, and the number of its session.
-fn header(stream_type: u64, number: Option<u64>) -> Vec<u8> {
-    let mut header = http3::Connection::encode_stream_type(stream_type);
-    if let Some(number) = number {
-        header.extend(http3::Connection::encode_stream_type(number));
+/// The beginning of a stream: its type, and the number of its session.
+struct Header {
+    bytes: [u8; LONGEST_HEADER],
+    len: usize,
+}
+
+/// Two variable-length integers (RFC 9000 §16).
+const LONGEST_HEADER: usize = 16;
+
+impl Header {
+    fn new(stream_type: u64) -> Self {
+        let empty = Self {
+            bytes: [0; LONGEST_HEADER],
+            len: 0,
+        };
+        empty.followed_by(stream_type)
     }
-    header
+
+    /// Adds a variable-length integer; there are at most two.
+    fn followed_by(mut self, value: u64) -> Self {
+        let (mark, len) = match value {
+            0..=0x3f => (0, 1),
+            0x40..=0x3fff => (1, 2),
+            0x4000..=0x3fff_ffff => (2, 4),
+            _ => (3, 8),
+        };
+        let marked = value | mark << (8 * len - 2);
+        let encoded = marked.to_be_bytes();
+        let places = self.bytes.iter_mut().skip(self.len);
+        for (place, byte) in places.zip(encoded.into_iter().skip(8 - len)) {
+            *place = byte;
+        }
+        self.len += len;
+        self
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
 }
 
 impl LeadingFrames {
@@ -358,5 +396,29 @@ impl<'a> QueueWait<'a> {
 impl Drop for QueueWait<'_> {
     fn drop(&mut self) {
         self.queue.forget(&mut self.ticket);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_encoded_as_short_as_possible() {
+        for (values, encoded) in [
+            ([0x41, 0], &[0x40, 0x41, 0][..]),
+            ([0x54, 0x3f], &[0x40, 0x54, 0x3f]),
+            ([0x3f, 0x40], &[0x3f, 0x40, 0x40]),
+            ([0x4000, 0x3fff], &[0x80, 0, 0x40, 0, 0x7f, 0xff]),
+            (
+                [1, 151_288_809_941_952_652],
+                &[1, 0xc2, 0x19, 0x7c, 0x5e, 0xff, 0x14, 0xe8, 0x8c],
+            ),
+        ] {
+            let header = Header::new(values[0]).followed_by(values[1]);
+            assert_eq!(header.as_bytes(), encoded, "{values:x?}");
+        }
+        let longest = Header::new(u64::MAX >> 2).followed_by(u64::MAX >> 2);
+        assert_eq!(longest.as_bytes(), [0xff; LONGEST_HEADER]);
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use bytes::Bytes;
 use courser_base::foreign::ForeignWaker;
 use courser_http3::{self as http3, Decoding, RequestStream, ResponseHead, Scope, Step};
 use courser_quic::hooks::RecvStreamHooks;
@@ -104,10 +105,12 @@ impl Incoming {
         self.message.take_response().ok_or_else(Failure::closed)
     }
 
-    /// Takes the stream, which the application has claimed.
-    pub(super) fn take_receive(&mut self) -> RecvStream {
-        self.guard.datagrams.on_receiving_over(self.stream());
-        self.receive.take()
+    /// Begins with bytes that were read before, and the end of the stream if `has_ended` is true.
+    pub(super) fn begin_with(&mut self, first: Bytes, has_ended: bool) {
+        self.message.push(first);
+        if has_ended {
+            self.message.on_fin();
+        }
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failure>> {

@@ -4,6 +4,7 @@
 
 mod abandoned;
 mod admission;
+mod arrivals;
 mod body;
 mod capsules;
 mod claimed;

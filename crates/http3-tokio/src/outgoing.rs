@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use courser_http3::{Code, FieldsToSend};
-use courser_quic::hooks::SendStreamHooks as _;
 use courser_quic::telemetry::{Http3Frame, Http3Record};
 use courser_quic::{SendStream, Side};
 
@@ -22,6 +21,8 @@ pub(super) struct Outgoing {
     /// The code for a reset of the stream; `None` once the message has ended.
     reset_code: Option<Code>,
     waiting: Waiting,
+    /// Counts among the requests that run (limit K591).
+    is_counted: bool,
 }
 
 impl Outgoing {
@@ -31,6 +32,8 @@ impl Outgoing {
             Side::Client => Code::REQUEST_CANCELLED,
         };
         Self {
+            // The limit is set before any request, and only on servers.
+            is_counted: guard.arrivals.is_limited(),
             guard,
             send,
             reset_code: Some(code),
@@ -104,18 +107,15 @@ impl Outgoing {
         }
     }
 
-    /// Takes the stream, which the application has claimed.
-    pub(super) fn take_send(&mut self) -> SendStream {
-        let _ = self.on_end();
-        self.send.take()
-    }
-
     /// Records the end of the message. Returns the code for a reset, only once.
     fn on_end(&mut self) -> Option<Code> {
         let code = self.reset_code.take()?;
         let stream = self.send.id().value();
         self.guard.datagrams.on_sending_over(stream);
         self.waiting.end(&self.guard.waiting);
+        if self.is_counted {
+            self.guard.arrivals.on_ended();
+        }
         Some(code)
     }
 }

@@ -25,6 +25,11 @@ pub(super) fn level(priority: Priority, index: u64) -> Level {
     }
 }
 
+/// Returns the level of a response until its request or the client changes it.
+pub(super) fn level_of_new(index: u64) -> Level {
+    level(Priority::default(), index)
+}
+
 const TURNS: i32 = 1 << 24;
 
 /// Returns the priority that the request has in its fields, which a PRIORITY_UPDATE overrides.

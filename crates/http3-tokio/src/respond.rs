@@ -250,12 +250,16 @@ impl Respond {
     }
 
     /// Accepts a CONNECT for the owner of its stream, and waits until the stream is no longer used.
-    pub(super) async fn hand_over<B>(mut self, response: Response<B>) -> Result<(), Error> {
+    pub(super) async fn hand_over(mut self, response: Response<()>) -> Result<(), Error> {
         let Some(offer) = self.offer.0.take() else {
             return Ok(());
         };
-        let (parts, _) = response.into_parts();
-        match self.accept(&parts).await {
+        // Boxed, so that nothing of it remains while the stream is used.
+        let accepting = Box::pin(async move {
+            let (parts, ()) = response.into_parts();
+            self.accept(&parts).await
+        });
+        match accepting.await {
             Ok(outgoing) => offer.fulfil(outgoing),
             Err(error) => {
                 offer.end();

@@ -179,6 +179,7 @@ where
     let mut config = serve.config;
     config.extended_connect |= serve.protocols.is_some();
     let server = ServerConnection::begin(serve.connection, config, serve.settings_timeout);
+    server.set_longest_first(serve.head_timeout);
     if let Some(begin) = serve.on_extension {
         begin(server.extension());
     }
@@ -205,7 +206,12 @@ where
     take_until(grace, &server, &mut executor, &mut begin).await?;
     server.go_away();
     let none = async {
-        std::future::poll_fn(|cx| active.poll_none(cx)).await;
+        // Streams that wait are accepted, or found to be none of requests, by the task that polls this too.
+        std::future::poll_fn(|cx| match server.has_no_arrivals() {
+            true => active.poll_none(cx),
+            false => Poll::Pending,
+        })
+        .await;
         // Closing now would discard responses that the client has not received yet.
         while server.quic().has_undelivered() {
             let pause = (server.quic().rtt() / 4).max(SHORTEST_GRACE);
@@ -310,7 +316,8 @@ where
         match outcome {
             Outcome::Response(response) if respond.is_upgrade(&response) => {
                 drop(in_flight);
-                drop(Box::pin(respond.hand_over(response)).await);
+                // The future of the request is freed while the stream is used, perhaps for hours.
+                return Some(Box::pin(respond.hand_over(response.map(drop))));
             }
             Outcome::Response(response) if is_large(&response) => {
                 return Some(Box::pin(respond.send_with(response, in_flight)));
@@ -369,8 +376,7 @@ where
     let respond = guard.on_answered().await?;
     if respond.is_upgrade(&response) {
         drop(in_flight);
-        drop(respond.hand_over(response).await);
-        return None;
+        return Some(Box::pin(respond.hand_over(response.map(drop))));
     }
     Some(Box::pin(respond.send_with(response, in_flight)))
 }

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use courser_http3::{self as http3, Code};
+use bytes::Bytes;
+use courser_http3 as http3;
 use courser_quic::Connection;
-use courser_quic::hooks::{ConnectionHooks, Level, SendStreamHooks as _};
+use courser_quic::hooks::{ConnectionHooks, RecvStreamHooks as _, SendStreamHooks as _};
 
+use super::arrivals::Arrival;
 use super::datagrams::Datagrams;
 use super::error::Error;
 use super::extension::Extension;
-use super::failure::var_int;
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
 use super::shared::{Guard, SharedConnection};
@@ -39,11 +40,23 @@ impl ServerConnection {
         Self(Arc::new(Guard(shared)))
     }
 
+    /// Limits the time for the first bytes of a stream that may be a request.
+    pub(super) fn set_longest_first(&self, limit: Duration) {
+        self.0.arrivals.set_longest(limit);
+    }
+
+    /// Returns true if no stream waits to be read or to be accepted.
+    pub(super) fn has_no_arrivals(&self) -> bool {
+        self.0.arrivals.is_empty()
+    }
+
     /// Waits for the next request and returns it unread. Rejects requests that a GOAWAY of this end excludes,
     /// and those of a client that has cancelled too many others before their responses.
     ///
     /// While many responses wait for a client that takes nothing of them, further requests wait as well, so that
-    /// the client holds little memory.
+    /// the client holds little memory. Where extensions allow the client more streams than QUIC does by default, as
+    /// WebTransport does, no more requests run at the same time than without them, and further ones wait (limit K591).
+    /// Streams of extensions are passed to these meanwhile.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -77,6 +90,9 @@ impl ServerConnection {
     /// # Cancel safety
     /// Safe: dropping the future before it is ready loses nothing.
     pub async fn accept(&self) -> Result<Unresolved, Error> {
+        if self.0.extensions().has_any_bidirectional() {
+            return Ok(self.unresolved(self.0.0.next_request().await?));
+        }
         std::future::poll_fn(|cx| {
             let may_accept = self.0.waiting.poll_accept(cx);
             if may_accept.is_pending() {
@@ -89,52 +105,65 @@ impl ServerConnection {
             let accepted = self
                 .0
                 .quic
-                .accept_bi_at(level_of_new, || self.0.write_answers());
-            let (send, mut receive) = accepted.await?;
+                .accept_bi_at(priority::level_of_new, || self.0.write_answers());
+            let (send, receive) = accepted.await?;
             let stream = send.id();
             // Registered first, because its datagrams count as early ones until then.
-            let datagrams = self.datagrams(stream.value());
+            self.0.datagrams.open(self.0.now(), stream.value());
             let (is_served, update) = self.0.drive(|state| {
                 let update = state.http.on_request_opened(stream.value());
                 let is_served = state.http.is_served(stream.value())
                     && state.http.admit_request(|| self.0.now())?;
                 Ok((is_served, update))
             })?;
-            let mut outgoing = Outgoing::new(self.0.clone(), send);
-            // Streams of extensions are not requests (RFC 9114 §5.2), which only their first bytes show.
-            let is_excluded = !is_served && self.0.extensions().has_any_bidirectional();
-            if !is_served && !is_excluded {
-                outgoing.reset(Code::REQUEST_REJECTED);
-                let _ = receive.stop(var_int(Code::REQUEST_REJECTED));
-                self.0.datagrams.on_receiving_over(stream.value());
-                continue;
+            let arrival = Arrival {
+                send,
+                receive,
+                first: Bytes::new(),
+                update,
+            };
+            if is_served {
+                return Ok(self.unresolved(arrival));
             }
-            if let Some(update) = update {
-                let level = priority::level(update, stream.index());
-                outgoing.send.set_level(level);
-            }
-            return Ok(Unresolved {
-                datagrams,
-                has_priority: update.is_some(),
-                head_timeout: None,
-                is_excluded,
-                outgoing,
-                incoming: Box::new(Incoming::request(self.0.clone(), receive)),
-            });
+            self.0.reject(arrival);
+        }
+    }
+
+    /// Builds what receives and answers a request.
+    fn unresolved(&self, arrival: Arrival) -> Unresolved {
+        let Arrival {
+            send,
+            receive,
+            first,
+            update,
+        } = arrival;
+        let stream = send.id();
+        let registry = &self.0.datagrams;
+        let datagrams = registry
+            .is_enabled()
+            .then(|| Datagrams::new(self.0.clone(), stream.value()));
+        let outgoing = Outgoing::new(self.0.clone(), send);
+        if let Some(update) = update {
+            let level = priority::level(update, stream.index());
+            outgoing.send.set_level(level);
+        }
+        let has_ended = receive.has_ended();
+        let mut incoming = Incoming::request(self.0.clone(), receive);
+        if !first.is_empty() || has_ended {
+            incoming.begin_with(first, has_ended);
+        }
+        Unresolved {
+            datagrams,
+            has_priority: update.is_some(),
+            head_timeout: None,
+            outgoing,
+            incoming: Box::new(incoming),
         }
     }
 
     /// Returns the responses that wait for the client.
     pub(super) fn waiting_responses(&self) -> Arc<WaitingResponses> {
         self.0.waiting.clone()
-    }
-
-    fn datagrams(&self, stream: u64) -> Option<Datagrams> {
-        let registry = &self.0.datagrams;
-        registry.is_enabled().then(|| {
-            registry.open(self.0.now(), stream);
-            Datagrams::new(self.0.clone(), stream)
-        })
     }
 
     /// Returns the extension whose streams and frames [`Config::extensions`](super::Config::extensions) claims.
@@ -170,9 +199,4 @@ impl ServerConnection {
     pub fn quic(&self) -> &Connection {
         &self.0.quic
     }
-}
-
-/// Returns the level of a response until its request or the client changes it.
-fn level_of_new(index: u64) -> Level {
-    priority::level(http3::Priority::default(), index)
 }

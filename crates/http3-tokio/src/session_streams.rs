@@ -1,6 +1,7 @@
 //! The streams of one session of an extension.
 
 use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use courser_quic::hooks::{ConnectionHooks as _, SendStreamHooks as _, Ticket};
 use courser_quic::{Direction, RecvStream, SendStream, StreamId};
@@ -59,6 +60,8 @@ use super::extension::Extension;
 pub struct SessionStreams {
     extension: Extension,
     request: StreamId,
+    /// The settings of the peer have announced the group.
+    is_supported: AtomicBool,
 }
 
 impl Extension {
@@ -103,7 +106,11 @@ impl Extension {
 
 impl SessionStreams {
     const fn new(extension: Extension, request: StreamId) -> Self {
-        Self { extension, request }
+        Self {
+            extension,
+            request,
+            is_supported: AtomicBool::new(false),
+        }
     }
 
     /// Returns the stream of the request, whose ID is the number of the session.
@@ -150,11 +157,18 @@ impl SessionStreams {
             return Ok(None);
         };
         let number = self.request.value();
-        let stream = poll_fn(|cx| sessions.poll_stream(cx, number, lanes, &mut wait.ticket)).await;
+        let mut stream =
+            poll_fn(|cx| sessions.poll_stream(cx, number, lanes, &mut wait.ticket)).await;
         if stream.is_none() && shared.quic.close_reason().is_some() {
             return Err(self.extension.lost());
         }
-        if let Some(send) = stream.as_ref().and_then(|stream| stream.send.as_ref()) {
+        if let Some(stream) = &mut stream {
+            stream.receive.release();
+        }
+        if let Some(stream) = &stream
+            && !stream.is_in_session
+            && let Some(send) = &stream.send
+        {
             send.set_session(self.request);
         }
         Ok(stream)
@@ -172,10 +186,7 @@ impl SessionStreams {
     /// # Cancel safety
     /// Dropping the future before it is ready opens no stream, or one that ends at once.
     pub async fn open_bi(&self, signal: u64) -> Result<(SendStream, RecvStream), Error> {
-        let direction = Direction::Bidirectional;
-        let opening = self
-            .extension
-            .open_in_session(direction, signal, self.request);
+        let opening = self.open(Direction::Bidirectional, signal);
         match opening.await? {
             (send, Some(receive)) => Ok((send, receive)),
             (_, None) => Err(self.extension.lost()),
@@ -194,11 +205,23 @@ impl SessionStreams {
     /// # Cancel safety
     /// Dropping the future before it is ready opens no stream, or one that ends at once.
     pub async fn open_uni(&self, stream_type: u64) -> Result<SendStream, Error> {
-        let direction = Direction::Unidirectional;
-        let opening = self
-            .extension
-            .open_in_session(direction, stream_type, self.request);
+        let opening = self.open(Direction::Unidirectional, stream_type);
         Ok(opening.await?.0)
+    }
+
+    async fn open(
+        &self,
+        direction: Direction,
+        signal: u64,
+    ) -> Result<(SendStream, Option<RecvStream>), Error> {
+        let extension = &self.extension;
+        if !self.is_supported.load(Relaxed) {
+            // Boxed, because only the first stream may have to wait.
+            Box::pin(extension.supported()).await?;
+            self.is_supported.store(true, Relaxed);
+        }
+        let opening = extension.open_in_session(direction, signal, self.request);
+        opening.await
     }
 
     /// Ends the session. Tasks that wait for its streams get `None`; streams that wait and that follow are

@@ -1,5 +1,6 @@
 //! The state that all tasks of one connection share.
 
+mod arriving;
 mod claimed;
 mod updates;
 mod writing;
@@ -19,6 +20,7 @@ use courser_quic::telemetry::Http3Record;
 use courser_quic::{Connection, ConnectionError, RecvStream, SendStream, Side, StreamId, runtime};
 
 use self::updates::Updates;
+use super::arrivals::Arrivals;
 use super::claimed::{ExtensionFrame, Groups};
 use super::datagrams::{Registry, UNUSED_DATAGRAM};
 use super::failure::{Failure, Origin, var_int};
@@ -40,6 +42,7 @@ pub(super) struct SharedConnection {
     pub(super) claimed: Groups,
     pub(super) lingering: Lingering,
     pub(super) waiting: Arc<WaitingResponses>,
+    pub(super) arrivals: Arrivals,
     pub(super) records: Records,
     state: Mutex<ConnectionState>,
 }
@@ -119,6 +122,7 @@ impl SharedConnection {
             extensions: config.extensions.clone(),
             lingering: Lingering::default(),
             waiting: Arc::default(),
+            arrivals: Arrivals::default(),
             datagrams: Registry::new(config.datagrams),
             state: Mutex::new(ConnectionState {
                 http: http3::Connection::new(side, config, seed, Time::ZERO),
@@ -394,6 +398,7 @@ impl SharedConnection {
         woken.into_iter().for_each(Waker::wake);
         self.datagrams.on_end();
         self.claimed.on_end();
+        self.arrivals.on_end();
     }
 
     /// Returns true if both ends have enabled datagrams.

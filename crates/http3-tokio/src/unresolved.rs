@@ -4,7 +4,6 @@ use std::pin::pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
 use courser_http3::{self as http3, Code, FieldsError, RequestHead, Scope, Step};
 use courser_quic::hooks::SendStreamHooks as _;
 use courser_quic::telemetry::Http3Record;
@@ -13,7 +12,6 @@ use http::header::EXPECT;
 use http::{Method, Request, Response, StatusCode};
 
 use super::body::{Body, Empty};
-use super::claimed::{ClaimedReceive, ClaimedStream};
 use super::datagrams::Datagrams;
 use super::early_data::EarlyData;
 use super::error::Error;
@@ -36,8 +34,6 @@ pub struct Unresolved {
     pub(super) has_priority: bool,
     pub(super) head_timeout: Option<Duration>,
     pub(super) datagrams: Option<Datagrams>,
-    /// True if a GOAWAY of this end excludes the stream, unless it belongs to an extension.
-    pub(super) is_excluded: bool,
 }
 
 impl Unresolved {
@@ -72,8 +68,7 @@ impl Unresolved {
     ///
     /// # Errors
     /// Returns an error if the request is malformed, was cancelled by the client or does not arrive in time, or
-    /// if the connection is closed. [`Error::Claimed`] means that there is no request: the stream was passed to
-    /// an [`Extension`].
+    /// if the connection is closed.
     ///
     /// # Cancel safety
     /// Not safe: dropping the future resets the request.
@@ -102,9 +97,6 @@ impl Unresolved {
                 },
             };
             match step {
-                Step::Claimed { signal, first } => Err(self.hand_over(signal, first)),
-                // Dropping the request rejects it.
-                _ if self.is_excluded => Err(Error::GoingAway),
                 Step::Headers => Ok(self.begin()),
                 Step::TooLarge(reason) => Err(Box::pin(self.refuse(reason)).await),
                 _ => Err(Error::closed()),
@@ -112,30 +104,9 @@ impl Unresolved {
         }
     }
 
-    /// Passes a stream to the extension that has claimed it.
-    fn hand_over(mut self, signal: u64, first: Bytes) -> Error {
-        let receive = self.incoming.take_receive();
-        let send = self.outgoing.take_send();
-        self.outgoing.guard.0.on_claimed(ClaimedStream {
-            stream_type: signal,
-            send: Some(send),
-            receive: ClaimedReceive::new(first, receive),
-        });
-        Error::Claimed
-    }
-
     /// Waits for the rest of the header section.
     async fn wait_for_headers(&mut self) -> Result<Step, Failure> {
-        // The peer may have no use for the other half of a stream of an extension, and says so before its first bytes
-        // arrive, which show that it is none of a request.
-        let may_be_claimed = self.outgoing.guard.extensions().has_any_bidirectional();
-        let send = &self.outgoing.send;
-        let stopped = async {
-            match may_be_claimed {
-                true => std::future::pending().await,
-                false => send.stopped().await,
-            }
-        };
+        let stopped = self.outgoing.send.stopped();
         let step = std::future::poll_fn(|cx| self.incoming.poll_step(cx));
         match unless_cancelled(step, stopped, self.head_timeout).await {
             Ok(step) => step,
@@ -186,7 +157,6 @@ impl Unresolved {
             has_priority,
             datagrams,
             head_timeout: _,
-            is_excluded: _,
         } = self;
         let mut method = Method::GET;
         if let Some((request, _)) = incoming.message.request_mut() {

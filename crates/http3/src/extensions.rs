@@ -323,7 +323,10 @@ impl Extensions {
 
     /// Allows the peer to have at least this many bidirectional and unidirectional streams open on the
     /// connection, for peers that open many at once. Streams beyond those of the transport's configuration are
-    /// granted when HTTP/3 starts. Requests count as bidirectional streams.
+    /// granted when HTTP/3 starts. Requests count as bidirectional streams, but no more of them run at the same time on
+    /// a server than the transport's configuration allows (limit K591).
+    ///
+    /// Where streams are delivered [by session](Self::by_session), the peer gets as many for each session that is open.
     #[must_use]
     pub fn grant_streams(self, bidirectional: u64, unidirectional: u64) -> Self {
         self.change_group(|group| group.streams = Some((bidirectional, unidirectional)))

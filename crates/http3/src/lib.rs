@@ -25,6 +25,7 @@ mod priority;
 mod request_stream;
 mod settings;
 mod stream_type;
+pub mod structured_fields;
 
 pub use capsule::{Capsule, CapsuleReader};
 pub use config_error::ConfigError;

@@ -3,7 +3,6 @@
 use std::marker::PhantomData;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 
 use courser_base::Side;
 use courser_http3_tokio as h3;
@@ -54,14 +53,6 @@ impl<C> ClientBuilder<C> {
             headers: HeaderMap::new(),
             address: None,
         }
-    }
-
-    /// Keeps the connection open while no packets pass.
-    pub(crate) fn always_on(mut self) -> Self {
-        let mut transport = TransportConfig::clone(&self.transport);
-        transport.keep_alive_interval = Some(KEEP_ALIVE);
-        self.transport = Arc::new(transport);
-        self
     }
 
     /// Sets the version of HTTP to the proxy. HTTP/3 by default; the others carry packets reliably and in order, which
@@ -247,9 +238,6 @@ async fn dial(
     Ok((endpoint, connection))
 }
 
-/// Time without packets after which the proxy is asked whether it is there: half of the 30 seconds after which many
-/// address translators forget a flow (RFC 4787 §4.3 asks for two minutes).
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// UDP payload of the smallest packets of IPv6 that all paths carry.
 const FIRST_PACKETS: u16 = 1232;
 

@@ -3,13 +3,19 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use courser_base::Mutex;
+use courser_http3_tokio::Code;
 use courser_masque::Limits;
 use courser_masque::request::Refusal;
 use http::header::PROXY_AUTHENTICATE;
 use http::{HeaderValue, StatusCode};
+
+use crate::ended::Ended;
+use crate::tunnel::Tunnel;
 
 /// A client of a proxy, as its [authentication](crate::UdpProxy::authenticate) names it. Its tunnels are counted together.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -79,6 +85,18 @@ impl Denied {
 pub(crate) struct Table {
     counts: Mutex<Counts>,
     descriptors: OnceLock<usize>,
+    tunnels: Mutex<Tunnels>,
+    /// Milliseconds without a packet after which tunnels end because the proxy wants to end, or 0. Tunnels look at it
+    /// whenever they have nothing to do.
+    draining_ms: AtomicU64,
+}
+
+/// The tunnels that run, to end them.
+#[derive(Debug, Default)]
+struct Tunnels {
+    is_closed: bool,
+    running: HashMap<u64, Tunnel>,
+    next: u64,
 }
 
 #[derive(Debug, Default)]
@@ -93,6 +111,8 @@ struct Counts {
 pub(crate) enum Full {
     Client,
     Proxy,
+    /// The proxy has ended.
+    Closed,
 }
 
 impl Table {
@@ -107,6 +127,9 @@ impl Table {
         let most = *self
             .descriptors
             .get_or_init(|| available_descriptors().unwrap_or(usize::MAX));
+        if self.tunnels.lock().is_closed {
+            return Err(Full::Closed);
+        }
         let mut counts = self.counts.lock();
         if counts.open >= limits.tunnels || counts.descriptors + descriptors > most {
             return Err(Full::Proxy);
@@ -125,12 +148,36 @@ impl Table {
             table: self.clone(),
             client,
             descriptors,
+            running: OnceLock::new(),
         })
     }
 
     pub(crate) fn open(&self) -> usize {
         self.counts.lock().open
     }
+
+    /// Ends the tunnels that are idle, and others once they are.
+    pub(crate) fn drain(&self, idle: Duration) {
+        let idle_ms = u64::try_from(idle.as_millis()).unwrap_or(u64::MAX);
+        self.draining_ms.store(idle_ms.max(1), Relaxed);
+        let running: Vec<_> = self.tunnels.lock().running.values().cloned().collect();
+        // Each looks at its time then.
+        running.iter().for_each(Tunnel::wake_receiver);
+    }
+
+    /// Ends all tunnels, and admits no others. One that is being opened ends when it starts.
+    pub(crate) fn close(&self) {
+        let mut tunnels = self.tunnels.lock();
+        tunnels.is_closed = true;
+        let running: Vec<_> = tunnels.running.values().cloned().collect();
+        drop(tunnels);
+        running.iter().for_each(cut);
+    }
+}
+
+/// Ends a tunnel because the proxy ends.
+fn cut(tunnel: &Tunnel) {
+    tunnel.abort(Ended::Closed, Code::CONNECT_ERROR);
 }
 
 /// A tunnel that is counted until this is dropped, from [`Gate::admit`](crate::Gate::admit).
@@ -140,9 +187,33 @@ pub struct Permit {
     table: Arc<Table>,
     client: Option<Client>,
     descriptors: usize,
+    /// The number of the tunnel, once it runs.
+    running: OnceLock<u64>,
 }
 
 impl Permit {
+    /// Ends the tunnel with the proxy.
+    pub(crate) fn on_started(&self, tunnel: &Tunnel) {
+        let mut tunnels = self.table.tunnels.lock();
+        if tunnels.is_closed {
+            drop(tunnels);
+            return cut(tunnel);
+        }
+        let number = tunnels.next;
+        if self.running.set(number).is_ok() {
+            tunnels.next += 1;
+            tunnels.running.insert(number, tunnel.clone());
+        }
+    }
+
+    /// Returns the time without a packet after which the tunnel ends, because the proxy wants to end.
+    pub(crate) fn draining(&self) -> Option<Duration> {
+        match self.table.draining_ms.load(Relaxed) {
+            0 => None,
+            idle_ms => Some(Duration::from_millis(idle_ms)),
+        }
+    }
+
     /// Returns the client, or `None` for one without a name.
     pub const fn client(&self) -> Option<&Client> {
         self.client.as_ref()
@@ -151,6 +222,9 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
+        if let Some(number) = self.running.get() {
+            self.table.tunnels.lock().running.remove(number);
+        }
         let mut counts = self.table.counts.lock();
         counts.open -= 1;
         counts.descriptors -= self.descriptors;
@@ -165,14 +239,16 @@ impl Drop for Permit {
     }
 }
 
-/// Returns nine tenths of the file descriptors that the process may have, if the system reports its limit (limit K621).
+/// Returns nine tenths of the file descriptors that are free, if the system reports its limit (limit K621).
 fn available_descriptors() -> Option<usize> {
     let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
     let line = limits
         .lines()
         .find_map(|line| line.strip_prefix("Max open files"))?;
     let soft: usize = line.split_whitespace().next()?.parse().ok()?;
-    Some(soft / PARTS * TUNNEL_PARTS)
+    // Sockets that listen, logs and the runtime have some.
+    let used = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
+    Some(soft.saturating_sub(used) / PARTS * TUNNEL_PARTS)
 }
 
 /// Parts of the file descriptors, and those that tunnels may use (limit K621).

@@ -6,27 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use courser_masque::{Policy, ProxyError};
 use courser_quic::hooks::{ErrorCause, PeerSocket};
 
-/// Returns the allowed ones of the addresses of a target, at least one.
+/// Returns an address of a target, if it is allowed.
 pub(crate) fn judge(
-    policy: &Policy,
-    name: Option<&str>,
-    addresses: &[SocketAddr],
-) -> Result<Vec<SocketAddr>, (ProxyError, String)> {
-    let mut failure = (ProxyError::DnsError, "the name has no address".to_owned());
-    let mut allowed = Vec::new();
-    for address in addresses {
-        match judge_one(policy, name, *address) {
-            Ok(judged) => allowed.push(judged),
-            Err(error) => failure = error,
-        }
-    }
-    if allowed.is_empty() {
-        return Err(failure);
-    }
-    Ok(allowed)
-}
-
-fn judge_one(
     policy: &Policy,
     name: Option<&str>,
     address: SocketAddr,
@@ -49,17 +30,20 @@ fn judge_one(
     }
 }
 
-/// Opens a socket for the first address that the system reaches.
+/// Opens a socket for the first of these addresses that the system reaches.
 ///
 /// The socket is connected to the very address that was judged: no name is looked up a second time.
+///
+/// # Errors
+/// Returns the error of the last address, and its reason for logs, or `None` if there was no address.
 pub(crate) fn connect(
-    addresses: &[SocketAddr],
-) -> Result<(SocketAddr, PeerSocket), (ProxyError, String)> {
-    let mut failure = (ProxyError::DnsError, "the name has no address".to_owned());
+    addresses: impl Iterator<Item = SocketAddr>,
+) -> Result<(SocketAddr, PeerSocket), Option<(ProxyError, String)>> {
+    let mut failure = None;
     for address in addresses {
-        match PeerSocket::connect(*address) {
-            Ok(socket) => return Ok((*address, socket)),
-            Err(error) => failure = failure_of(&error, *address),
+        match PeerSocket::connect(address) {
+            Ok(socket) => return Ok((address, socket)),
+            Err(error) => failure = Some(failure_of(&error, address)),
         }
     }
     Err(failure)

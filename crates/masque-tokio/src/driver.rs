@@ -3,7 +3,6 @@
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use bytes::Bytes;
 use courser_base::Side;
@@ -11,9 +10,10 @@ use courser_http3::Capsule;
 use courser_http3_tokio::{Code, Datagrams, Received};
 use courser_quic::runtime;
 
-use crate::ended::Ended;
+use crate::ended::{Ended, LostStream};
+use crate::narrow;
 use crate::protocol::{Fault, Protocol};
-use crate::stream::{Lost, Stream};
+use crate::stream::{Failed, Stream};
 use crate::tunnel::{Queue, Tunnel};
 
 /// Starts the tunnel of a request, with a task that reads and writes its stream.
@@ -25,6 +25,9 @@ pub(crate) fn start(
 ) -> Tunnel {
     let first = protocol.take_first();
     let tunnel = Tunnel::new(side, datagrams, first, protocol.longest_payload());
+    if let Some(limits) = protocol.receive_limits() {
+        tunnel.set_receive_limits(limits);
+    }
     let driver = Driver {
         tunnel: tunnel.clone(),
         stream,
@@ -50,21 +53,21 @@ impl Driver {
     async fn run(mut self) {
         poll_fn(|cx| self.poll(cx)).await;
         // Whatever happens to the stream, nobody waits for it.
-        self.tunnel.end(Ended::Closed, None);
+        self.tunnel.close();
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let tunnel = self.tunnel.clone();
         let mut state = tunnel.state();
         state.driver = Some(cx.waker().clone());
-        let is_closing = state.is_closing;
+        let has_ended = state.has_ended();
         drop(state);
-        if is_closing {
+        if has_ended {
             return self.poll_close(cx);
         }
         let read = self.poll_read(cx);
         if let Poll::Ready(end) = read {
-            self.tunnel.end(end, None);
+            self.tunnel.finish(end);
             return self.poll_close(cx);
         }
         // Behind the reader, because capsules decide what there is to wait for.
@@ -72,13 +75,13 @@ impl Driver {
             self.tunnel.abort(Ended::Narrow(size), Code::CONNECT_ERROR);
             return self.poll_close(cx);
         }
-        if let Poll::Ready(Err(Lost(reason))) = self.poll_write(cx) {
-            self.tunnel.end(Ended::Lost(reason), None);
+        if let Poll::Ready(Err(lost)) = self.poll_write(cx) {
+            self.tunnel.finish(Ended::Lost(lost));
             return Poll::Ready(());
         }
         // The end may have been requested while this task ran.
-        let is_closing = tunnel.state().is_closing;
-        match is_closing {
+        let has_ended = tunnel.state().has_ended();
+        match has_ended {
             true => self.poll_close(cx),
             false => Poll::Pending,
         }
@@ -91,11 +94,16 @@ impl Driver {
             self.guard = None;
             return Poll::Pending;
         }
-        let tunnel = &self.tunnel;
-        let guard = self
-            .guard
-            .get_or_insert_with(|| Box::pin(narrow_size(tunnel.clone(), smallest)));
-        guard.as_mut().poll(cx)
+        if self.guard.is_none()
+            && let Some(probe) = self.protocol.probe()
+        {
+            let guard = narrow::size(self.tunnel.clone(), smallest, probe);
+            self.guard = Some(Box::pin(guard));
+        }
+        match &mut self.guard {
+            Some(guard) => guard.as_mut().poll(cx),
+            None => Poll::Pending,
+        }
     }
 
     /// Ends the stream: by a reset with a code, or after what is written in part. What waits is lost, as UDP may lose
@@ -103,7 +111,7 @@ impl Driver {
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut state = self.tunnel.state();
         state.outgoing = Queue::default();
-        let reset = state.reset;
+        let reset = state.reset_code();
         drop(state);
         if let Some(code) = reset {
             self.stream.reset(code);
@@ -132,7 +140,10 @@ impl Driver {
                     answer.map(|answer| self.tunnel.state().control.extend(answer))
                 }
                 Ok(None) => return Poll::Ready(Ended::ByPeer),
-                Err(Lost(reason)) => return Poll::Ready(Ended::Lost(reason)),
+                Err(Failed::Lost(lost)) => return Poll::Ready(Ended::Lost(lost)),
+                Err(Failed::Malformed { code, reason }) => {
+                    Err(Fault(Ended::Stream { code, reason }, code))
+                }
             };
             if let Err(Fault(end, code)) = fault {
                 self.tunnel.abort(end, code);
@@ -163,7 +174,7 @@ impl Driver {
     }
 
     /// Writes capsules: those of control first.
-    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Lost>> {
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LostStream>> {
         loop {
             ready!(self.stream.poll_room(cx))?;
             let mut state = self.tunnel.state();
@@ -193,19 +204,8 @@ impl Driver {
 impl Drop for Driver {
     /// A runtime that ends drops the task, and nothing would tell the application.
     fn drop(&mut self) {
-        self.tunnel
-            .end(Ended::Lost("the runtime has ended".to_owned()), None);
+        self.tunnel.finish(Ended::Lost(LostStream::Runtime));
     }
-}
-
-/// Waits until the path carries less than a size. The search for its MTU has some time to find more.
-async fn narrow_size(tunnel: Tunnel, smallest: usize) -> usize {
-    runtime::sleep(LONGEST_SEARCH).await;
-    let mut size = tunnel.max_size();
-    while size >= smallest {
-        size = tunnel.size_changed(size).await;
-    }
-    size
 }
 
 /// Capsules of control that wait to be sent before no more are read (limit K632).
@@ -213,7 +213,3 @@ const MAX_CONTROL: usize = 8;
 
 /// Capsules that are read in a turn.
 const TURN: usize = 64;
-
-/// Time for the search for the MTU of the path, before a tunnel with addresses of IPv6 ends because the path carries too
-/// little (limit K635).
-const LONGEST_SEARCH: Duration = Duration::from_secs(5);

@@ -3,15 +3,17 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use courser_masque::request::Refusal;
 use courser_masque::{Host, Limits, Policy, ProxyError, Target};
 use http::request::Parts;
 use http::{StatusCode, Version};
 
+use crate::candidates::Candidates;
 use crate::clients::{Client, Denied, Full, Permit, Table};
-use crate::connect::judge;
 use crate::resolve::{Lookups, Resolver, Resolving, system};
+use crate::silent::{SilentTargets, Unanswered};
 
 /// The decisions of a proxy that all of its protocols share: who its clients are, how many tunnels each may have, and
 /// which addresses they may reach.
@@ -27,6 +29,7 @@ pub struct Gate {
     resolver: Resolver,
     table: Arc<Table>,
     lookups: Lookups,
+    silent: Arc<SilentTargets>,
 }
 
 /// Returns the client of a request.
@@ -60,6 +63,7 @@ impl Gate {
             resolver: system(),
             table: Arc::default(),
             lookups: Lookups::default(),
+            silent: Arc::default(),
         }
     }
 
@@ -109,6 +113,23 @@ impl Gate {
         self.table.open()
     }
 
+    /// Ends the tunnels for UDP and IP packets whose clients have sent none for this long, now and later: those of clients that
+    /// have vanished would keep the end of the proxy waiting. Further tunnels are opened; the server in front decides about them.
+    pub fn drain(&self, idle: Duration) {
+        self.table.drain(idle);
+    }
+
+    /// Ends all tunnels for UDP and IP packets, whose [records](crate::OnEnd) are made at once, and refuses further tunnels of
+    /// all protocols.
+    pub fn close(&self) {
+        self.table.close();
+    }
+
+    /// Returns what a client may send to a host that has never answered.
+    pub(crate) fn unanswered(&self, client: Option<&Client>, host: std::net::IpAddr) -> Unanswered {
+        self.silent.of(client, host, &self.limits)
+    }
+
     pub(crate) fn policy(&self) -> Arc<Policy> {
         self.policy.clone()
     }
@@ -150,6 +171,7 @@ impl Gate {
         let admitted = self.table.admit(client, descriptors, &self.limits);
         admitted.map_err(|full| match full {
             Full::Proxy => self.refuse(ProxyError::ConnectionLimitReached, "the proxy has no room"),
+            Full::Closed => self.refuse(ProxyError::ConnectionLimitReached, "the proxy is ending"),
             Full::Client => {
                 let text = "the client has as many tunnels as it may have";
                 let mut refusal = self.refuse(ProxyError::HttpRequestDenied, text);
@@ -159,41 +181,38 @@ impl Gate {
         })
     }
 
-    /// Resolves the name of a target, and returns its allowed addresses, at least one. A socket must be connected to one of
-    /// these, so that no name is looked up a second time.
-    ///
-    /// # Errors
-    /// Returns the refusal for the client: 403 if no address is allowed, 502 and 504 for a name that is not resolved.
-    ///
-    /// # Cancel safety
-    /// Safe: dropping the future has no effect.
-    pub async fn addresses(&self, target: &Target) -> Result<Vec<SocketAddr>, Refusal> {
-        self.addresses_for(None, target).await
+    /// Counts another socket of the client of a permit, until the permit that it returns is dropped. `None` if there is no
+    /// room for it.
+    pub fn another(&self, permit: &Permit) -> Option<Permit> {
+        let client = permit.client().cloned();
+        self.table.admit(client, 1, &self.limits).ok()
     }
 
-    /// Returns the allowed addresses of a target like [`addresses`](Self::addresses), for a client whose lookups are
-    /// counted apart: names that are not answered do not delay those of others.
+    /// Resolves the name of a target, and returns its addresses, which are judged one by one. A socket must be connected to
+    /// one of these, so that no name is looked up a second time. Lookups of different clients are counted apart, so that
+    /// names that are not answered do not delay those of others; `None` is a client without a name.
     ///
     /// # Errors
-    /// The errors of [`addresses`](Self::addresses).
+    /// Returns the refusal for the client: 403 for a name that a rule denies, 502 and 504 for one that is not resolved.
     ///
     /// # Cancel safety
     /// Safe: dropping the future has no effect.
-    pub async fn addresses_for(
+    pub async fn candidates(
         &self,
         client: Option<&Client>,
         target: &Target,
-    ) -> Result<Vec<SocketAddr>, Refusal> {
+    ) -> Result<Candidates, Refusal> {
         let port = target.port().get();
         let (name, mut addresses) = match target.host() {
             Host::Ip(ip) => (None, vec![SocketAddr::from((*ip, port))]),
-            Host::Name(name) => (Some(name.as_str()), self.resolve(client, name, port).await?),
+            Host::Name(name) => (Some(name.clone()), self.resolve(client, name, port).await?),
         };
         // A resolver of the user may return other ports, which nobody has asked for.
         addresses
             .iter_mut()
             .for_each(|address| address.set_port(port));
-        judge(&self.policy, name, &addresses).map_err(|(error, reason)| self.refuse(error, &reason))
+        let (policy, proxy) = (self.policy.clone(), self.name.clone());
+        Ok(Candidates::new(policy, proxy, name, addresses))
     }
 
     /// Resolves a name that the policy does not prohibit. Its addresses are not judged.
@@ -211,8 +230,7 @@ impl Gate {
             .lookups
             .resolve(client, resolver, (name, port), time)
             .await;
-        let mut addresses =
-            resolved.map_err(|error| self.refuse(error, &format!("{name} is not resolved")))?;
+        let mut addresses = resolved.map_err(|(error, reason)| self.refuse(error, &reason))?;
         addresses.truncate(self.limits.answers);
         Ok(addresses)
     }

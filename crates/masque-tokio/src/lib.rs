@@ -45,6 +45,7 @@
 #![forbid(unsafe_code)]
 
 mod builder;
+mod candidates;
 mod client;
 mod clients;
 mod connect;
@@ -54,13 +55,16 @@ mod ended;
 mod gate;
 mod ip;
 mod link;
+mod narrow;
 mod offer;
 mod open_error;
 mod protocol;
 mod proxy;
 mod record;
 mod relay;
+mod reset;
 mod resolve;
+mod silent;
 mod socket;
 mod stats;
 mod stream;
@@ -78,19 +82,21 @@ pub use courser_masque::ip::{
 };
 pub use courser_masque::request::{Refusal, Refused};
 pub use courser_masque::{
-    Carrier, Host, InvalidNames, InvalidPrefix, InvalidTarget, InvalidTemplate, Limits, Mismatch,
-    Names, Policy, Prefix, Prohibited, ProxyError, ReportedError, Target, Template, WellKnown,
+    Carrier, Host, InvalidNames, InvalidPrefix, InvalidTarget, InvalidTemplate, InvalidTranslator,
+    Limits, Mismatch, Names, Policy, Prefix, Prohibited, ProxyError, ReportedError, Target,
+    Template, WellKnown,
 };
 
 pub use self::builder::{ClientBuilder, transport_config};
+pub use self::candidates::Candidates;
 pub use self::client::{UdpClient, UdpClientBuilder};
 pub use self::clients::{Client, Denied, Permit};
 pub use self::enable::enable;
-pub use self::ended::Ended;
+pub use self::ended::{Ended, LostStream};
 pub use self::gate::Gate;
 pub use self::ip::{
-    Device, IpClient, IpClientBuilder, IpProxy, IpProxyStats, IpRequest, IpTunnel, IpTunnelStats,
-    Watch,
+    Device, IpClient, IpClientBuilder, IpProxy, IpProxyStats, IpRequest, IpTunnel, IpTunnelRecord,
+    IpTunnelStats, OnIpEnd, Watch, ip_transport_config,
 };
 pub use self::open_error::OpenError;
 pub use self::proxy::UdpProxy;

@@ -12,6 +12,7 @@ use http::{HeaderMap, Request};
 use crate::driver;
 use crate::open_error::OpenError;
 use crate::protocol::Protocol;
+use crate::reset::Reset;
 use crate::stream::Stream;
 use crate::tcp::TcpProxy;
 use crate::tunnel::Tunnel;
@@ -74,7 +75,7 @@ impl Link {
             }
             Self::Tcp(proxy) => {
                 let stream = proxy.open(request, &protocol).await?;
-                let stream = Stream::of_hyper(stream, &protocol);
+                let stream = Stream::of_hyper(stream, &protocol, Reset::default());
                 Ok(driver::start(Side::Client, stream, None, protocol))
             }
         }

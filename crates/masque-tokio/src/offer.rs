@@ -3,10 +3,11 @@
 use courser_base::Side;
 use courser_http3_tokio::{self as h3, Datagrams, EarlyData, OnUpgrade};
 use courser_masque::request::{Carrier, Refusal};
-use http::{Request, StatusCode};
+use http::{Request, Response, StatusCode};
 
 use crate::driver;
 use crate::protocol::Protocol;
+use crate::reset::Reset;
 use crate::stream::Stream;
 use crate::tunnel::Tunnel;
 
@@ -42,7 +43,7 @@ pub(crate) fn check_request<T, V>(
 /// The stream of a request, once its response is sent.
 pub(crate) enum Offer {
     Http3(OnUpgrade),
-    Hyper(Carrier, hyper::upgrade::OnUpgrade),
+    Hyper(Carrier, hyper::upgrade::OnUpgrade, Reset),
 }
 
 impl Offer {
@@ -60,13 +61,20 @@ impl Offer {
         let upgrade = request
             .extensions_mut()
             .remove::<hyper::upgrade::OnUpgrade>()?;
-        Some(Self::Hyper(carrier, upgrade))
+        Some(Self::Hyper(carrier, upgrade, Reset::default()))
     }
 
     pub(crate) const fn carrier(&self) -> Carrier {
         match self {
             Self::Http3(_) => Carrier::Http3,
-            Self::Hyper(carrier, _) => *carrier,
+            Self::Hyper(carrier, ..) => *carrier,
+        }
+    }
+
+    /// Adds what the server needs to the response that accepts the request.
+    pub(crate) fn prepare(&self, response: &mut Response<()>) {
+        if let Self::Hyper(Carrier::Http2, _, reset) = self {
+            response.extensions_mut().insert(reset.clone());
         }
     }
 
@@ -74,7 +82,10 @@ impl Offer {
     pub(crate) async fn start(self, protocol: Protocol) -> Option<Tunnel> {
         let (stream, datagrams) = match self {
             Self::Http3(upgrade) => Stream::of_http3(upgrade.await.ok()?, &protocol),
-            Self::Hyper(_, upgrade) => (Stream::of_hyper(upgrade.await.ok()?, &protocol), None),
+            Self::Hyper(_, upgrade, reset) => {
+                let stream = upgrade.await.ok()?;
+                (Stream::of_hyper(stream, &protocol, reset), None)
+            }
         };
         if let Some(datagrams) = &datagrams {
             // Whether they go into frames or capsules is known once the settings of the client have arrived.

@@ -1,7 +1,9 @@
 //! The protocols of tunnels: UDP payloads or IP packets.
 
 use std::fmt;
+use std::sync::Arc;
 
+use bytes::Bytes;
 use courser_http3_tokio::Code;
 use courser_masque::datagram::MAX_PAYLOAD;
 use courser_masque::ip::{self, limits::LONGEST_PACKET};
@@ -9,6 +11,7 @@ use courser_masque::request::{self, Carrier, Refused};
 use http::Response;
 
 use crate::ended::Ended;
+use crate::ip::transport::{RECEIVED, RECEIVED_BYTES};
 
 /// The protocol of a tunnel, with what reads its capsules beside datagrams.
 pub(crate) enum Protocol {
@@ -27,6 +30,18 @@ pub(crate) trait Control: Send + Sync {
 
     /// Returns the size of payloads that the path has to carry at least, in bytes.
     fn smallest_payload(&self) -> usize;
+
+    /// Returns what can show that the other end receives payloads of this size.
+    fn probe(&self) -> Arc<dyn Probe>;
+}
+
+/// Asks the other end of a tunnel whether a payload of the smallest size arrives.
+pub(crate) trait Probe: Send + Sync {
+    /// Returns a datagram that the other end answers, with its context. `None` if it can send none now.
+    fn request(&self) -> Option<Bytes>;
+
+    /// Returns true if the last request was answered.
+    fn is_answered(&self) -> bool;
 }
 
 /// A reason to reset the stream of a tunnel, with the code.
@@ -65,6 +80,14 @@ impl Protocol {
         }
     }
 
+    /// Returns the bounds of received datagrams, in number and bytes, of protocols with bounds of their own.
+    pub(crate) const fn receive_limits(&self) -> Option<(usize, usize)> {
+        match self {
+            Self::Udp => None,
+            Self::Ip { .. } => Some((RECEIVED, RECEIVED_BYTES)),
+        }
+    }
+
     pub(crate) fn check_response<B>(
         &self,
         carrier: Carrier,
@@ -93,6 +116,14 @@ impl Protocol {
         match self {
             Self::Udp => 0,
             Self::Ip { control, .. } => control.smallest_payload(),
+        }
+    }
+
+    /// Returns what shows that the path carries the smallest payload, for protocols with one.
+    pub(crate) fn probe(&self) -> Option<Arc<dyn Probe>> {
+        match self {
+            Self::Udp => None,
+            Self::Ip { control, .. } => Some(control.probe()),
         }
     }
 }

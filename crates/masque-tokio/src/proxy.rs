@@ -24,6 +24,7 @@ use crate::protocol::Protocol;
 use crate::record::OnEnd;
 use crate::relay::{Counted, Counters, Relay};
 use crate::resolve::Resolving;
+use crate::silent::Unanswered;
 use crate::stats::ProxyStats;
 
 /// A proxy that sends UDP packets for its clients (CONNECT-UDP, RFC 9298), as a tower service for any router, over
@@ -188,11 +189,15 @@ impl UdpProxy {
                 let reason = "the server has no upgrades";
                 self.gate.refuse(ProxyError::ProxyInternalError, reason)
             })?;
-        let addresses = self.gate.addresses_for(permit.client(), &target).await?;
-        let opened = connect(&addresses);
-        let (address, socket) =
-            opened.map_err(|(error, reason)| self.gate.refuse(error, &reason))?;
-        let response = request::accept(offer.carrier());
+        let mut candidates = self.gate.candidates(permit.client(), &target).await?;
+        let opened = connect(candidates.by_ref());
+        let (address, socket) = opened.map_err(|failure| match failure {
+            Some((error, reason)) => self.gate.refuse(error, &reason),
+            None => candidates.refusal(),
+        })?;
+        let mut response = request::accept(offer.carrier());
+        offer.prepare(&mut response);
+        let unanswered = self.gate.unanswered(permit.client(), address.ip());
         let task = Opened {
             offer,
             socket,
@@ -200,8 +205,9 @@ impl UdpProxy {
             counters: self.counters.clone(),
             counted: Counted::begin(&self.counters),
             address,
+            unanswered,
             on_end: request.extensions_mut().remove::<OnEnd>(),
-            _permit: permit,
+            permit,
         };
         runtime::spawn(task.run());
         Ok(response)
@@ -236,8 +242,9 @@ struct Opened {
     counters: Arc<Counters>,
     counted: Counted,
     address: SocketAddr,
+    unanswered: Unanswered,
     on_end: Option<OnEnd>,
-    _permit: Permit,
+    permit: Permit,
 }
 
 impl Opened {
@@ -245,7 +252,9 @@ impl Opened {
         let Some(tunnel) = self.offer.start(Protocol::Udp).await else {
             return;
         };
-        let relay = Relay::new(tunnel, self.socket, self.limits, self.counters);
+        self.permit.on_started(&tunnel);
+        let ends = (self.limits, self.permit);
+        let relay = Relay::new(tunnel, self.socket, ends, self.unanswered, self.counters);
         relay.run(self.address, self.on_end).await;
         drop(self.counted);
     }

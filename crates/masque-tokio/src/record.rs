@@ -40,15 +40,18 @@ pub enum RecordedEnd {
     Target,
     /// No packet has passed for [`Limits::idle`](crate::Limits::idle).
     Idle,
+    /// The proxy has ended the tunnel: see [`Gate::close`](crate::Gate::close).
+    Cut,
 }
 
 impl RecordedEnd {
-    /// Returns a name without spaces: `client`, `target` or `idle`.
+    /// Returns a name without spaces: `client`, `target`, `idle` or `cut`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Client => "client",
             Self::Target => "target",
             Self::Idle => "idle",
+            Self::Cut => "cut",
         }
     }
 }

@@ -11,14 +11,15 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use courser_base::Time;
 use courser_http3_tokio::Code;
-use courser_masque::{Allowance, Limits, datagram};
+use courser_masque::{Limits, datagram};
 use courser_quic::hooks::{ErrorCause, PeerSocket};
 use courser_quic::runtime::{self, Sleep};
 
+use crate::clients::Permit;
 use crate::ended::Ended;
 use crate::record::{OnEnd, RecordedEnd, TunnelRecord};
+use crate::silent::Unanswered;
 use crate::tunnel::Tunnel;
 
 /// Counters that the tunnels of a proxy share.
@@ -46,15 +47,19 @@ pub(crate) struct Relay {
     tunnel: Tunnel,
     target: PeerSocket,
     counters: Arc<Counters>,
-    limits: Limits,
+    permit: Permit,
     begin: Instant,
-    allowance: Allowance,
+    unanswered: Unanswered,
     /// UDP payloads from the client.
     payloads: Vec<Bytes>,
     /// Datagrams for the client.
     datagrams: Vec<Bytes>,
     idle: Pin<Box<Sleep>>,
+    longest_idle: Duration,
+    /// The time without a packet of the client that ends a tunnel while the proxy drains.
+    draining: Option<Duration>,
     last: Instant,
+    last_of_client: Instant,
     /// The first report since the last packet of the target that it cannot be reached.
     unreachable_since: Option<Instant>,
     to_target: Passed,
@@ -66,7 +71,8 @@ impl Relay {
     pub(crate) fn new(
         tunnel: Tunnel,
         target: PeerSocket,
-        limits: Limits,
+        (limits, permit): (Limits, Permit),
+        unanswered: Unanswered,
         counters: Arc<Counters>,
     ) -> Self {
         let begin = runtime::now();
@@ -74,13 +80,16 @@ impl Relay {
             tunnel,
             target,
             counters,
-            limits,
+            permit,
             begin,
-            allowance: Allowance::new(&limits, Time::ZERO),
+            unanswered,
             payloads: Vec::new(),
             datagrams: Vec::new(),
             idle: Box::pin(runtime::sleep(limits.idle)),
+            longest_idle: limits.idle,
+            draining: None,
             last: begin,
+            last_of_client: begin,
             unreachable_since: None,
             to_target: Passed::default(),
             from_target: Passed::default(),
@@ -115,6 +124,8 @@ impl Relay {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<RecordedEnd> {
         for _ in 0..TURNS {
             let from_client = match self.poll_client(cx) {
+                // Nobody else here closes it.
+                Poll::Ready(Err(Ended::Closed)) => return Poll::Ready(RecordedEnd::Cut),
                 Poll::Ready(Err(_)) => return Poll::Ready(RecordedEnd::Client),
                 poll => poll.is_ready(),
             };
@@ -126,9 +137,12 @@ impl Relay {
                 }
                 poll => poll.is_ready(),
             };
-            match from_client || from_target {
-                true => self.last = runtime::now(),
-                false => return self.poll_idle(cx),
+            if !from_client && !from_target {
+                return self.poll_idle(cx);
+            }
+            self.last = runtime::now();
+            if from_client {
+                self.last_of_client = self.last;
             }
         }
         // Other tasks have their turn.
@@ -137,8 +151,13 @@ impl Relay {
     }
 
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<RecordedEnd> {
+        let draining = self.permit.draining();
+        if draining != self.draining {
+            self.draining = draining;
+            self.idle = Box::pin(runtime::sleep_until(self.due()));
+        }
         while self.idle.as_mut().poll(cx).is_ready() {
-            let due = self.last + self.limits.idle;
+            let due = self.due();
             if due <= runtime::now() {
                 self.tunnel.close();
                 return Poll::Ready(RecordedEnd::Idle);
@@ -148,21 +167,31 @@ impl Relay {
         Poll::Pending
     }
 
+    /// Returns when the tunnel ends if no packet passes. A target may go on to send to a client that has vanished.
+    fn due(&self) -> Instant {
+        let due = self.last + self.longest_idle;
+        match self.draining {
+            Some(idle) => due.min(self.last_of_client + idle),
+            None => due,
+        }
+    }
+
     /// Sends packets of the client to the target.
     fn poll_client(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Ended>> {
         match self.tunnel.poll_receive(cx, &mut self.payloads, BATCH) {
             Poll::Ready(Ok(())) => {}
             poll => return poll,
         }
-        let now = Time::ZERO + (runtime::now() - self.begin);
-        let all = std::mem::take(&mut self.payloads);
+        let (target, all) = (&self.target, &self.payloads);
         let count = all.len();
-        let allowed = all
-            .iter()
-            .filter(|payload| self.allowance.take(now, payload.len()));
-        let Passed { packets, bytes } =
-            SENDING.with_borrow_mut(|batch| send_all(&self.target, allowed, batch));
-        self.payloads = all;
+        let sent = SENDING.with_borrow_mut(|batch| match self.unanswered.lock() {
+            Some(mut left) => {
+                let allowed = all.iter().filter(|payload| left.take(payload.len()));
+                send_all(target, allowed, batch)
+            }
+            None => send_all(target, all.iter(), batch),
+        });
+        let Passed { packets, bytes } = sent;
         self.payloads.clear();
         let dropped = count as u64 - packets;
         self.to_target.packets += packets;
@@ -215,11 +244,11 @@ impl Relay {
     fn on_unreachable(&mut self) -> bool {
         let now = runtime::now();
         let first = *self.unreachable_since.get_or_insert(now);
-        !self.allowance.has_answer() || now - first >= UNREACHABLE
+        !self.unanswered.has_answer() || now - first >= UNREACHABLE
     }
 
     fn on_received(&mut self, bytes: u64) {
-        self.allowance.on_answer();
+        self.unanswered.on_answer();
         self.unreachable_since = None;
         let count = self.datagrams.len() as u64;
         self.from_target.packets += count;

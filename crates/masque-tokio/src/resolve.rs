@@ -57,15 +57,18 @@ impl Default for Lookups {
 
 impl Lookups {
     /// Resolves a name of a client within a time, which includes waiting for other names. `None` is a client without a
-    /// name.
+    /// name. An error has its reason for logs.
     pub(crate) async fn resolve(
         &self,
         client: Option<&Client>,
         resolver: &Resolver,
         (name, port): (&str, u16),
         time: Duration,
-    ) -> Result<Vec<SocketAddr>, ProxyError> {
-        let name = name.to_owned();
+    ) -> Result<Vec<SocketAddr>, (ProxyError, String)> {
+        let failed = |error, reason: &dyn std::fmt::Display| {
+            Err((error, format!("{name} is not resolved: {reason}")))
+        };
+        let owned = name.to_owned();
         let own = client.map(|client| self.by_client.lock().of(client));
         let (all, resolver) = (self.all.clone(), resolver.clone());
         let answer = runtime::timeout(time, async move {
@@ -78,14 +81,20 @@ impl Lookups {
             // A thread of the system that hangs holds its permits for as long.
             let lookup = async move {
                 let _permits = (own, permit);
-                resolver(name, port).await
+                resolver(owned, port).await
             };
             runtime::spawn(lookup).await
         });
         match answer.await {
             Ok(Ok(Ok(addresses))) if !addresses.is_empty() => Ok(addresses),
-            Ok(_) => Err(ProxyError::DnsError),
-            Err(_) => Err(ProxyError::DnsTimeout),
+            Ok(Ok(Ok(_))) => failed(ProxyError::DnsError, &"it has no address"),
+            Ok(Ok(Err(error))) => failed(ProxyError::DnsError, &error),
+            Ok(Err(_)) => failed(ProxyError::DnsError, &"the resolver has panicked"),
+            Err(_) => {
+                let seconds = time.as_secs_f64();
+                let reason = format!("no answer within {seconds} s");
+                failed(ProxyError::DnsTimeout, &reason)
+            }
         }
     }
 }
@@ -135,7 +144,9 @@ mod tests {
                 tokio::spawn(async move { lookups.resolve(None, &resolver, name, time).await })
             });
             for lookup in all.collect::<Vec<_>>() {
-                assert_eq!(lookup.await.expect("no panic"), Err(ProxyError::DnsTimeout));
+                let (error, reason) = lookup.await.expect("no panic").expect_err("it hangs");
+                assert_eq!(error, ProxyError::DnsTimeout);
+                assert_eq!(reason, "a.example is not resolved: no answer within 0.02 s");
             }
         }
         assert_eq!(begun.load(Relaxed), AT_A_TIME);

@@ -93,6 +93,10 @@ impl Socket {
         let max = self.max_size();
         let size = payload.len();
         if size > max {
+            if self.0.carrier == Carrier::Http3 {
+                // The connection to the proxy may find that larger packets pass.
+                self.0.tunnel.send(&mut vec![datagram::encode(payload)])?;
+            }
             return Err(match self.0.tunnel.ended() {
                 Some(end) => end.into(),
                 None => SendError::TooLarge { size, max },
@@ -148,6 +152,11 @@ impl Socket {
         self.0.tunnel.max_size()
     }
 
+    /// Waits until [`max_size`](Self::max_size) differs from a size that is known.
+    pub(crate) async fn max_size_changed(&self, known: usize) -> usize {
+        self.0.tunnel.size_changed(known).await
+    }
+
     /// Returns the target.
     pub fn target(&self) -> &Target {
         &self.0.target
@@ -174,6 +183,13 @@ impl Socket {
     /// Safe: dropping the future loses nothing.
     pub async fn closed(&self) -> Ended {
         self.0.tunnel.closed().await
+    }
+
+    /// Returns a future that waits until the tunnel has ended, like [`closed`](Self::closed), and does not keep it open: the
+    /// tunnel ends when the last socket is dropped.
+    pub fn end(&self) -> impl Future<Output = Ended> + Send + 'static {
+        let tunnel = self.0.tunnel.clone();
+        async move { tunnel.closed().await }
     }
 
     /// Ends the tunnel.

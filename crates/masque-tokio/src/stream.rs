@@ -7,12 +7,14 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf as _, BytesMut};
 use courser_http3::{Capsule, CapsuleReader};
 use courser_http3_tokio::{
-    CapsuleReceiver, CapsuleSender, Capsules, Code, Datagrams, Received, Upgraded,
+    self as h3, CapsuleReceiver, CapsuleSender, Capsules, Code, Datagrams, Received, Upgraded,
 };
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::ended::LostStream;
 use crate::protocol::Protocol;
+use crate::reset::Reset;
 
 /// Both directions of a stream of capsules.
 pub(crate) enum Stream {
@@ -34,6 +36,7 @@ pub(crate) struct ByteStream {
     io: TokioIo<hyper::upgrade::Upgraded>,
     reader: CapsuleReader,
     has_ended: bool,
+    reset: Reset,
     input: BytesMut,
     output: BytesMut,
 }
@@ -53,7 +56,11 @@ impl Stream {
         (Self::Http3(Box::new(stream)), datagrams)
     }
 
-    pub(crate) fn of_hyper(stream: hyper::upgrade::Upgraded, protocol: &Protocol) -> Self {
+    pub(crate) fn of_hyper(
+        stream: hyper::upgrade::Upgraded,
+        protocol: &Protocol,
+        reset: Reset,
+    ) -> Self {
         // Longer datagrams are malformed, as are those of unknown contexts with more bytes than a packet can have.
         let mut accepted = vec![(Capsule::DATAGRAM, protocol.longest_payload() + 16)];
         accepted.extend_from_slice(protocol.capsules());
@@ -62,6 +69,7 @@ impl Stream {
             io: TokioIo::new(stream),
             reader: CapsuleReader::default(),
             has_ended: false,
+            reset,
             input: BytesMut::new(),
             output: BytesMut::new(),
         }))
@@ -71,11 +79,11 @@ impl Stream {
     pub(crate) fn poll_next(
         &mut self,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<Option<Received>, Lost>> {
+    ) -> Poll<Result<Option<Received>, Failed>> {
         match self {
             Self::Http3(stream) => {
                 let next = ready!(stream.receiver.poll_next(cx));
-                Poll::Ready(next.map_err(|error| Lost(error.to_string())))
+                Poll::Ready(next.map_err(Failed::from))
             }
             Self::Bytes(stream) => stream.poll_next(cx),
             Self::Closed => Poll::Ready(Ok(None)),
@@ -83,11 +91,11 @@ impl Stream {
     }
 
     /// Polls until everything that was put is written, or there is room for more.
-    pub(crate) fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Lost>> {
+    pub(crate) fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LostStream>> {
         match self {
             Self::Http3(stream) => {
                 let flushed = ready!(stream.sender.poll_flush(cx));
-                Poll::Ready(flushed.map_err(|error| Lost(error.to_string())))
+                Poll::Ready(flushed.map_err(LostStream::from))
             }
             Self::Bytes(stream) => stream.poll_flush(cx),
             Self::Closed => Poll::Ready(Ok(())),
@@ -131,24 +139,56 @@ impl Stream {
 
     /// Ends both directions at once, over HTTP/3 with a code.
     pub(crate) fn reset(&mut self, code: Code) {
-        if let Self::Http3(stream) = std::mem::replace(self, Self::Closed) {
-            stream.sender.reset(code);
+        match std::mem::replace(self, Self::Closed) {
+            Self::Http3(stream) => stream.sender.reset(code),
+            // Dropped then. A connection of HTTP/1.1 is closed.
+            Self::Bytes(stream) => stream.reset.reset(),
+            Self::Closed => {}
         }
     }
 }
 
-/// The reason why a stream was lost, as a text.
+/// The reason why a stream has no further capsules.
 #[derive(Debug)]
-pub(crate) struct Lost(pub(crate) String);
+pub(crate) enum Failed {
+    Lost(LostStream),
+    /// The other end has violated a rule, and has to be told so by a reset.
+    Malformed {
+        code: Code,
+        reason: &'static str,
+    },
+}
 
-impl From<io::Error> for Lost {
+impl From<courser_http3::Error> for Failed {
+    fn from(error: courser_http3::Error) -> Self {
+        Self::Malformed {
+            code: error.code,
+            reason: error.reason,
+        }
+    }
+}
+
+impl From<h3::Error> for Failed {
+    fn from(error: h3::Error) -> Self {
+        match error {
+            h3::Error::Http {
+                origin: h3::Origin::Local,
+                code,
+                reason,
+            } => Self::Malformed { code, reason },
+            error => Self::Lost(error.into()),
+        }
+    }
+}
+
+impl From<io::Error> for Failed {
     fn from(error: io::Error) -> Self {
-        Self(error.to_string())
+        Self::Lost(error.into())
     }
 }
 
 impl ByteStream {
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Received>, Lost>> {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Received>, Failed>> {
         loop {
             let accepted = &self.accepted;
             let longest = |kind| {
@@ -162,14 +202,10 @@ impl ByteStream {
                 Ok(Some(capsule)) => return Poll::Ready(Ok(Some(Received::Capsule(capsule)))),
                 Ok(None) if self.has_ended => {
                     let whole = self.reader.finish();
-                    return Poll::Ready(
-                        whole
-                            .map(|()| None)
-                            .map_err(|error| Lost(error.to_string())),
-                    );
+                    return Poll::Ready(whole.map(|()| None).map_err(Failed::from));
                 }
                 Ok(None) => {}
-                Err(error) => return Poll::Ready(Err(Lost(error.to_string()))),
+                Err(error) => return Poll::Ready(Err(error.into())),
             }
             self.input.resize(INPUT, 0);
             let mut buffer = ReadBuf::new(&mut self.input);
@@ -185,10 +221,10 @@ impl ByteStream {
         }
     }
 
-    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Lost>> {
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LostStream>> {
         while !self.output.is_empty() {
             match ready!(Pin::new(&mut self.io).poll_write(cx, &self.output))? {
-                0 => return Poll::Ready(Err(Lost("the stream accepts no bytes".to_owned()))),
+                0 => return Poll::Ready(Err(io::Error::from(io::ErrorKind::WriteZero).into())),
                 written => self.output.advance(written),
             }
         }

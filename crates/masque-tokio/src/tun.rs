@@ -1,10 +1,12 @@
 //! TUN devices for IP tunnels, on Linux.
 
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
+use std::os::fd::AsRawFd;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
@@ -13,7 +15,7 @@ use bytes::Bytes;
 use courser_base::Mutex;
 use courser_masque::Prefix;
 use courser_masque::ip::AddressRange;
-use courser_tun::network::{Destination, Network, NetworkError, Route};
+use courser_tun::network::{Changes, Destination, LOCAL, MAIN, Network, NetworkError, Route};
 use courser_tun::{Device, OpenError, ReadBuffer, WriteBuffer};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -26,7 +28,8 @@ pub use courser_tun::Offloads;
 /// A TUN device: a network interface of the system whose packets a program reads and writes. It is the
 /// [network](crate::Device) of an IP proxy, and the end of an IP tunnel on a client.
 ///
-/// The interface, its addresses and its routes are removed when it is dropped. Linux only; creating one needs the capability
+/// The interface, its addresses and its routes are removed when it is dropped; an interface that was there before, made by
+/// `ip tuntap`, remains without them. Linux only; creating one needs the capability
 /// CAP_NET_ADMIN.
 ///
 /// A VPN, which carries packets until the tunnel ends:
@@ -43,6 +46,7 @@ pub use courser_tun::Offloads;
 /// ```
 pub struct Tun {
     io: AsyncFd<Device>,
+    changes: AsyncFd<Changes>,
     read: Mutex<ReadBuffer>,
     interface: Mutex<Interface>,
     index: u32,
@@ -60,6 +64,9 @@ pub enum TunError {
     /// The system has refused an address, a route or a size.
     #[error("{0}")]
     Network(#[from] NetworkError),
+    /// The other end offers more networks than fit into a table of routes.
+    #[error("the other end offers more than {MAX_ROUTES} networks")]
+    Routes,
     /// The device has failed, for example because its interface was removed.
     #[error("the TUN device has failed: {0}")]
     Failed(#[from] io::Error),
@@ -139,6 +146,7 @@ impl Tun {
         };
         Ok(Self {
             io: register(device)?,
+            changes: register(Changes::open()?)?,
             read: Mutex::default(),
             interface: Mutex::new(interface),
             index: found.index,
@@ -215,7 +223,12 @@ impl Tun {
                 continue;
             }
             let (address, length) = host(prefix);
-            interface.network.add_address(self.index, address, length)?;
+            let added = interface.network.add_address(self.index, address, length);
+            match added {
+                // The interface has it already.
+                Err(error) if error.is_present() => {}
+                added => added?,
+            }
             interface.addresses.push(*prefix);
         }
         let is_gone = |it: &mut Prefix| !addresses.contains(it);
@@ -255,20 +268,68 @@ impl Tun {
         Ok(())
     }
 
-    /// Sets up the interface for a tunnel: its addresses, its size, and its routes except for those to all destinations,
-    /// which would capture the connection to the proxy too.
+    /// Waits until interfaces, addresses or rules of the system have changed. It also returns after changes by this device.
     ///
     /// # Errors
-    /// Returns an error if the system refuses it.
+    /// Returns an error if the system does not report changes any more.
+    ///
+    /// # Cancel safety
+    /// Safe: dropping the future loses nothing.
+    pub async fn changed(&self) -> io::Result<()> {
+        loop {
+            let mut guard = self.changes.readable().await?;
+            match self.changes.get_ref().take() {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => guard.clear_ready(),
+                taken => return taken,
+            }
+        }
+    }
+
+    /// Sets again what the interface has lost: it is activated if another program has deactivated it, by which it loses its
+    /// routes and its addresses of IPv6. Returns true if something was missing. What the system does not list is not
+    /// known to be missing.
+    ///
+    /// # Errors
+    /// Returns an error if the system refuses an address or a route.
+    pub fn restore(&self) -> Result<bool, TunError> {
+        let (addresses, routes) = {
+            let interface = &mut *self.interface.lock();
+            let was_whole = (interface.addresses.clone(), interface.routes.clone());
+            let was_up = match interface.forget_lost(self.name(), self.index) {
+                Ok(was_up) => was_up,
+                Err(_) => return Ok(false),
+            };
+            if was_up && (&interface.addresses, &interface.routes) == (&was_whole.0, &was_whole.1) {
+                return Ok(false);
+            }
+            if !was_up {
+                interface.network.set_up(self.index)?;
+            }
+            was_whole
+        };
+        self.set_addresses(&addresses)?;
+        self.set_routes(&routes)?;
+        Ok(true)
+    }
+
+    /// Sets up the interface for a tunnel: its addresses, its size, and its routes except for those to all destinations,
+    /// which would capture the connection to the proxy too. The tunnel accepts packets to these addresses only.
+    ///
+    /// # Errors
+    /// Returns an error if the system refuses it, or the other end offers more than 1024 networks.
     pub fn configure(&self, tunnel: &IpTunnel) -> Result<(), TunError> {
-        self.set_addresses(&tunnel.assigned().get())?;
+        let assigned = tunnel.assigned().get();
+        let routes = prefixes(&tunnel.routes().get()).ok_or(TunError::Routes)?;
+        self.set_addresses(&assigned)?;
+        let hosts: Vec<_> = assigned.iter().map(Prefix::host).collect();
+        tunnel.use_addresses(&hosts);
         self.set_mtu(tunnel.max_packet_size())?;
         self.set_up()?;
-        self.set_routes(&prefixes(&tunnel.routes().get()))
+        self.set_routes(&routes)
     }
 
     /// [Configures](Self::configure) the interface, carries packets, and follows changes of addresses, routes and sizes,
-    /// until the tunnel ends.
+    /// until the tunnel ends. What other programs take from the interface is [restored](Self::restore).
     ///
     /// # Errors
     /// Returns an error if the system refuses a setting or the device fails.
@@ -294,26 +355,34 @@ impl Tun {
     async fn follow(&self, tunnel: &IpTunnel, mut known: usize) -> Result<Ended, TunError> {
         let (mut assigned, mut routes) = (tunnel.assigned(), tunnel.routes());
         loop {
-            let changed = {
+            let is_of_tunnel = {
                 let mut assigned = pin!(assigned.changed());
                 let mut routes = pin!(routes.changed());
                 let mut size = pin!(tunnel.max_packet_size_changed(known));
+                let mut system = pin!(self.changed());
                 poll_fn(|cx| {
                     if let Poll::Ready(changed) = assigned.as_mut().poll(cx) {
-                        return Poll::Ready(changed.map(|_| ()));
+                        return Poll::Ready(Ok(changed.map(|_| true)));
                     }
                     if let Poll::Ready(changed) = routes.as_mut().poll(cx) {
-                        return Poll::Ready(changed.map(|_| ()));
+                        return Poll::Ready(Ok(changed.map(|_| true)));
                     }
-                    size.as_mut().poll(cx).map_ok(|_| ())
+                    if let Poll::Ready(changed) = size.as_mut().poll(cx) {
+                        return Poll::Ready(Ok(changed.map(|_| true)));
+                    }
+                    system.as_mut().poll(cx).map_ok(|()| Ok(false))
                 })
-                .await
+                .await?
             };
-            if let Err(ended) = changed {
-                return Ok(ended);
+            match is_of_tunnel {
+                Err(ended) => return Ok(ended),
+                Ok(true) => {
+                    known = tunnel.max_packet_size();
+                    self.configure(tunnel)?;
+                }
+                // Settings that are the same would be changes again.
+                Ok(false) => drop(self.restore()?),
             }
-            known = tunnel.max_packet_size();
-            self.configure(tunnel)?;
         }
     }
 
@@ -403,6 +472,10 @@ impl Tun {
                 // Packets that contradicted their headers.
                 Ok(0) => {}
                 Ok(count) => {
+                    if read.is_drained() {
+                        // The next call waits at once. Packets that arrived meanwhile have made it ready again.
+                        guard.clear_ready();
+                    }
                     let counter = &self.counters.read;
                     counter.fetch_add(count as u64, Ordering::Relaxed);
                     return Poll::Ready(Ok(count));
@@ -437,6 +510,36 @@ impl Tun {
     }
 }
 
+impl Drop for Tun {
+    fn drop(&mut self) {
+        // The system removes them with the interface, unless that was there before and remains.
+        let _ = self.set_routes(&[]);
+        let _ = self.set_addresses(&[]);
+    }
+}
+
+impl Interface {
+    /// Forgets addresses and routes that the system does not have. Returns true if the interface is up.
+    fn forget_lost(&mut self, name: &str, index: u32) -> Result<bool, NetworkError> {
+        let is_up = self.network.interface(name)?.is_up;
+        let mut found = [HashSet::new(), HashSet::new()];
+        for is_ipv6 in [false, true] {
+            for (table, found) in [LOCAL, MAIN].into_iter().zip(&mut found) {
+                let routes = self.network.routes(table, is_ipv6)?;
+                // Old kernels list addresses of IPv6 as those of the loopback interface.
+                let is_own = |it: &&Route| it.interface == index || table == LOCAL;
+                let own = routes.iter().filter(is_own);
+                found.extend(own.map(|it| (it.destination.address, it.destination.length)));
+            }
+        }
+        let [local, main] = found;
+        let of = |it: &Prefix| (it.first(), it.bits());
+        self.addresses.retain(|it| local.contains(&of(&it.host())));
+        self.routes.retain(|it| main.contains(&of(it)));
+        Ok(is_up)
+    }
+}
+
 impl ip::Device for Tun {
     fn send_many(&self, packets: &mut Vec<Bytes>) -> io::Result<usize> {
         self.send_many(packets)
@@ -456,28 +559,26 @@ impl ip::Device for Tun {
     }
 }
 
-/// Waits for packets. Writes never wait.
+/// Waits for packets or reports. Writes never wait.
 ///
-/// The call that replaces this one is unsafe for types whose descriptor could change: a device keeps its own until it is
-/// dropped.
+/// The call that replaces this one is unsafe for types whose descriptor could change: devices and sockets keep theirs until
+/// they are dropped.
 #[expect(
     deprecated,
     reason = "the replacement is unsafe, which only crates for system calls may be"
 )]
-fn register(device: Device) -> io::Result<AsyncFd<Device>> {
-    AsyncFd::with_interest(device, Interest::READABLE.add(Interest::ERROR))
+fn register<T: AsRawFd>(inner: T) -> io::Result<AsyncFd<T>> {
+    AsyncFd::with_interest(inner, Interest::READABLE.add(Interest::ERROR))
 }
 
-/// Returns the prefixes of ranges, except for those of all destinations.
-fn prefixes(ranges: &[AddressRange]) -> Vec<Prefix> {
-    let mut found: Vec<Prefix> = Vec::new();
-    for prefix in ranges.iter().flat_map(AddressRange::prefixes) {
-        // Ranges of several protocols can have the same addresses.
-        if prefix.bits() > 0 && !found.contains(&prefix) {
-            found.push(prefix);
-        }
-    }
-    found
+/// Returns the prefixes of ranges, except for those of all destinations. `None` if there are too many.
+fn prefixes(ranges: &[AddressRange]) -> Option<Vec<Prefix>> {
+    // Ranges of several protocols can have the same addresses.
+    let mut known = HashSet::new();
+    let prefixes = ranges.iter().flat_map(AddressRange::prefixes);
+    let new = prefixes.filter(|prefix| prefix.bits() > 0 && known.insert(*prefix));
+    let found: Vec<_> = new.take(MAX_ROUTES + 1).collect();
+    (found.len() <= MAX_ROUTES).then_some(found)
 }
 
 fn destination(prefix: &Prefix) -> Destination {
@@ -486,17 +587,12 @@ fn destination(prefix: &Prefix) -> Destination {
 
 /// Returns the address of a host in a prefix, and its length.
 fn host(prefix: &Prefix) -> (IpAddr, u8) {
-    match prefix.first() {
-        IpAddr::V4(first) if prefix.bits() < 31 => {
-            (Ipv4Addr::from_bits(first.to_bits() + 1).into(), 32)
-        }
-        IpAddr::V6(first) if prefix.bits() < 127 => {
-            (Ipv6Addr::from_bits(first.to_bits() + 1).into(), 128)
-        }
-        first @ IpAddr::V4(_) => (first, 32),
-        first @ IpAddr::V6(_) => (first, 128),
-    }
+    let host = prefix.host();
+    (host.first(), host.bits())
 }
+
+/// Networks that are routed into an interface because the other end offers them (K662). 256 ranges can make up 65 024.
+const MAX_ROUTES: usize = 1024;
 
 /// Packets that are read at a time (K643).
 const BATCH: usize = 512;

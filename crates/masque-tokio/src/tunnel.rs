@@ -41,15 +41,52 @@ pub(crate) struct State {
     pub(crate) outgoing: Queue,
     /// Other capsules to be sent, with their types.
     pub(crate) control: VecDeque<(u64, Vec<u8>)>,
-    end: Option<Ended>,
-    /// True if this end wants to end the tunnel.
-    pub(crate) is_closing: bool,
-    /// The code with which the stream is reset instead of finished.
-    pub(crate) reset: Option<Code>,
+    life: Life,
     pub(crate) receiver: Option<Waker>,
     pub(crate) sender: Option<Waker>,
     pub(crate) driver: Option<Waker>,
     watchers: Vec<Waker>,
+}
+
+/// Whether a tunnel is open. The first end is the one that counts.
+///
+/// ```text
+///         close, end of the stream            task of the stream
+///  Open ----------------------------> Finishing ------------> (dropped)
+///    |  abort, a fault of the peer
+///    +------------------------------> Resetting ------------> (dropped)
+/// ```
+#[derive(Clone, Debug)]
+pub(crate) enum Life {
+    Open,
+    /// The stream is finished.
+    Finishing(Ended),
+    /// The stream is reset with a code.
+    Resetting(Ended, Code),
+}
+
+impl Life {
+    const fn end(&self) -> Option<&Ended> {
+        match self {
+            Self::Open => None,
+            Self::Finishing(end) | Self::Resetting(end, _) => Some(end),
+        }
+    }
+}
+
+impl State {
+    /// Returns true once the tunnel has ended.
+    pub(crate) const fn has_ended(&self) -> bool {
+        self.life.end().is_some()
+    }
+
+    /// Returns the code with which the stream has to be reset.
+    pub(crate) const fn reset_code(&self) -> Option<Code> {
+        match &self.life {
+            Life::Resetting(_, code) => Some(*code),
+            Life::Open | Life::Finishing(_) => None,
+        }
+    }
 }
 
 /// Datagrams with a bound on their number and bytes.
@@ -100,9 +137,7 @@ impl Tunnel {
                 incoming: Queue::default(),
                 outgoing: Queue::default(),
                 control: control.into(),
-                end: None,
-                is_closing: false,
-                reset: None,
+                life: Life::Open,
                 receiver: None,
                 sender: None,
                 driver: None,
@@ -113,6 +148,13 @@ impl Tunnel {
             dropped: AtomicU64::new(0),
             overflowed: AtomicU64::new(0),
         }))
+    }
+
+    /// Bounds the payloads in DATAGRAM frames that wait to be received, in number and bytes.
+    pub(crate) fn set_receive_limits(&self, (datagrams, bytes): (usize, usize)) {
+        if let Some(frames) = &self.0.datagrams {
+            frames.set_receive_limits(datagrams, bytes);
+        }
     }
 
     /// Polls for payloads, and appends up to `most` of them. Returns the end of the tunnel when nothing is left.
@@ -170,7 +212,7 @@ impl Tunnel {
         if !is_known {
             state.receiver = Some(cx.waker().clone());
         }
-        state.end.clone()
+        state.life.end().cloned()
     }
 
     /// Returns the payload of a datagram. `None` for one of another context, which is counted.
@@ -216,7 +258,7 @@ impl Tunnel {
             return Poll::Ready(());
         }
         let mut state = self.0.state.lock();
-        if state.outgoing.has_room() || state.end.is_some() {
+        if state.outgoing.has_room() || state.has_ended() {
             return Poll::Ready(());
         }
         state.sender = Some(cx.waker().clone());
@@ -311,11 +353,21 @@ impl Tunnel {
         dropped
     }
 
+    /// Sends datagrams with their context in capsules, even if the path has DATAGRAM frames. Returns the number of those for
+    /// which there was room; the others are dropped and counted.
+    pub(crate) fn send_in_capsules(&self, datagrams: &[Bytes]) -> usize {
+        let dropped = self.send_capsules(datagrams);
+        let sent = datagrams.len() - dropped;
+        self.0.dropped.fetch_add(dropped as u64, Relaxed);
+        self.0.sent.fetch_add(sent as u64, Relaxed);
+        sent
+    }
+
     fn send_capsules(&self, datagrams: &[Bytes]) -> usize {
         let mut state = self.0.state.lock();
         let mut dropped = 0;
         for datagram in datagrams {
-            match state.outgoing.has_room() && state.end.is_none() {
+            match state.outgoing.has_room() && !state.has_ended() {
                 true => state.outgoing.push(datagram.clone()),
                 false => dropped += 1,
             }
@@ -333,14 +385,14 @@ impl Tunnel {
 
     /// Returns the end of the tunnel, if it has ended.
     pub(crate) fn ended(&self) -> Option<Ended> {
-        self.0.state.lock().end.clone()
+        self.0.state.lock().life.end().cloned()
     }
 
     /// Waits for the end of the tunnel.
     pub(crate) async fn closed(&self) -> Ended {
         poll_fn(|cx| {
             let mut state = self.0.state.lock();
-            match &state.end {
+            match state.life.end() {
                 Some(end) => Poll::Ready(end.clone()),
                 None => {
                     state.watchers.retain(|waker| !waker.will_wake(cx.waker()));
@@ -354,21 +406,24 @@ impl Tunnel {
 
     /// Ends the tunnel and finishes its stream.
     pub(crate) fn close(&self) {
-        self.end(Ended::Closed, None);
+        self.finish(Ended::Closed);
+    }
+
+    /// Ends the tunnel for a reason, and finishes its stream.
+    pub(crate) fn finish(&self, end: Ended) {
+        self.end(Life::Finishing(end));
     }
 
     /// Ends the tunnel and resets its stream.
     pub(crate) fn abort(&self, end: Ended, code: Code) {
-        self.end(end, Some(code));
+        self.end(Life::Resetting(end, code));
     }
 
-    pub(crate) fn end(&self, end: Ended, reset: Option<Code>) {
+    fn end(&self, life: Life) {
         let mut state = self.0.state.lock();
-        if state.end.is_none() {
-            state.end = Some(end);
-            state.reset = reset;
+        if !state.has_ended() {
+            state.life = life;
         }
-        state.is_closing = true;
         let wakers = [
             state.receiver.take(),
             state.sender.take(),

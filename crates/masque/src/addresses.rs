@@ -13,19 +13,35 @@ pub(crate) fn special_purpose(address: IpAddr) -> Option<&'static str> {
     kind.or((!is_public).then_some("an address outside of the public internet"))
 }
 
-/// Returns the IPv4 address to which packets for an IPv6 address may be translated or tunnelled.
-pub(crate) fn embedded(address: Ipv6Addr, nat64: &[Ipv6Addr]) -> Option<Ipv4Addr> {
+/// Returns the IPv4 address to which packets for an IPv6 address may be translated or tunnelled. `nat64` are prefixes of
+/// translators, with a length of [`NAT64_LENGTHS`].
+pub(crate) fn embedded(address: Ipv6Addr, nat64: &[Prefix]) -> Option<Ipv4Addr> {
     let octets = address.octets();
     let v4 = |at: usize| Ipv4Addr::new(octets[at], octets[at + 1], octets[at + 2], octets[at + 3]);
-    let has_prefix_of = |prefix: &Ipv6Addr| octets[..12] == prefix.octets()[..12];
+    // The most precise prefix is the one that the translator has.
+    let matching = nat64.iter().filter(|it| it.covers(address.into()));
+    if let Some(prefix) = matching.max_by_key(|it| it.bits()) {
+        return Some(translated(octets, prefix.bits()));
+    }
     if SIX_TO_FOUR.contains(address.into()) {
         return Some(v4(2));
     }
     let is_compatible = IPV4_COMPATIBLE.contains(address.into())
         && ![Ipv6Addr::UNSPECIFIED, Ipv6Addr::LOCALHOST].contains(&address);
     let is_low = is_compatible || IPV4_TRANSLATED.contains(address.into());
-    (is_low || NAT64.contains(address.into()) || nat64.iter().any(has_prefix_of)).then(|| v4(12))
+    (is_low || NAT64.contains(address.into())).then(|| v4(12))
 }
+
+/// Returns the IPv4 address behind the prefix of a translator. Bits 64 to 71 are no part of it (RFC 6052 §2.2).
+fn translated(octets: [u8; 16], prefix_bits: u8) -> Ipv4Addr {
+    let behind = usize::from(prefix_bits / 8)..octets.len();
+    let mut inner = behind.filter(|at| *at != 8).map(|at| octets[at]);
+    let mut next = || inner.next().unwrap_or(0);
+    Ipv4Addr::new(next(), next(), next(), next())
+}
+
+/// Lengths of the prefixes of translators in bits (RFC 6052 §2.2).
+pub(crate) const NAT64_LENGTHS: [u8; 6] = [32, 40, 48, 56, 64, 96];
 
 /// 6to4 (RFC 3056).
 const SIX_TO_FOUR: Prefix = Prefix::v6([0x2002, 0, 0, 0, 0, 0, 0, 0], 16);

@@ -72,6 +72,22 @@ impl Allowance {
         self.0 = State::Answered;
     }
 
+    /// Returns true if an allowance that begins anew would allow no more than this one.
+    pub fn is_whole(&self, now: Time) -> bool {
+        match &self.0 {
+            State::Answered => true,
+            State::Unanswered {
+                left,
+                most,
+                rate,
+                at,
+            } => {
+                let gained = now.saturating_since(*at).as_nanos() * u128::from(*rate);
+                left.saturating_add(gained) >= *most
+            }
+        }
+    }
+
     /// Returns true if the target has answered.
     pub const fn has_answer(&self) -> bool {
         matches!(self.0, State::Answered)
@@ -110,6 +126,19 @@ mod tests {
         let later = Time::ZERO + Duration::from_secs(100_000);
         assert!(allowance.take(later, 65_536 - HEADERS));
         assert!(!allowance.take(later, 0), "empty packets are not free");
+    }
+
+    #[test]
+    fn an_allowance_is_whole_again_after_a_while() {
+        let limits = Limits::default();
+        let mut allowance = Allowance::new(&limits, Time::ZERO);
+        assert!(allowance.is_whole(Time::ZERO));
+        assert!(allowance.take(Time::ZERO, 10 * 1024 - HEADERS));
+        let after = |seconds| Time::ZERO + Duration::from_secs(seconds);
+        assert!(!allowance.is_whole(after(9)));
+        assert!(allowance.is_whole(after(10)));
+        allowance.on_answer();
+        assert!(allowance.is_whole(Time::ZERO));
     }
 
     #[test]

@@ -40,6 +40,7 @@ mod filter;
 pub mod icmp;
 mod judge;
 pub mod limits;
+mod link_echo;
 pub mod packet;
 mod pool;
 mod range;

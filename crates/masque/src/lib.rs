@@ -62,7 +62,7 @@ pub use self::allowance::Allowance;
 pub use self::contexts::{ContextError, Contexts};
 pub use self::limits::Limits;
 pub use self::names::{InvalidNames, Names};
-pub use self::policy::{Policy, Prohibited, WellKnown};
+pub use self::policy::{InvalidTranslator, Policy, Prohibited, WellKnown};
 pub use self::prefix::{InvalidPrefix, Prefix};
 pub use self::proxy_error::{ProxyError, ReportedError};
 pub use self::request::Carrier;

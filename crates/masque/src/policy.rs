@@ -1,9 +1,9 @@
 //! The targets to which a proxy sends packets (RFC 9298 §7).
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 
-use crate::addresses::{embedded, special_purpose};
+use crate::addresses::{NAT64_LENGTHS, embedded, special_purpose};
 use crate::names::Names;
 use crate::prefix::Prefix;
 
@@ -36,8 +36,8 @@ pub struct Policy {
     rules: Vec<Rule>,
     /// True if addresses of the public internet are allowed without a rule.
     allows_public: bool,
-    /// The prefixes of translators, of 96 bits.
-    nat64: Vec<Ipv6Addr>,
+    /// The prefixes of translators.
+    nat64: Vec<Prefix>,
 }
 
 #[derive(Clone, Debug)]
@@ -107,6 +107,13 @@ pub enum Prohibited {
     #[error("the name has no address")]
     NoAddress,
 }
+
+/// The error of a prefix that no translator can have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "{0} is no prefix of a translator: use one of IPv6 with 32, 40, 48, 56, 64 or 96 bits, and 0 from bit 64 to 71 (RFC 6052)"
+)]
+pub struct InvalidTranslator(Prefix);
 
 /// Lists of ports for [`Policy::deny_ports`].
 #[derive(Clone, Copy, Debug)]
@@ -183,12 +190,29 @@ impl Policy {
         ports.into_iter().fold(self, add)
     }
 
-    /// Adds the prefix of a translator of this network (NAT64, RFC 6052), of 96 bits, so that the IPv4 addresses
-    /// inside of its addresses are judged. `64:ff9b::/96` is known.
-    #[must_use]
-    pub fn nat64(mut self, prefix: Ipv6Addr) -> Self {
+    /// Adds the prefix of a translator of this network (NAT64, RFC 6052 §2.2), so that the IPv4 addresses inside of its
+    /// addresses are judged. `64:ff9b::/96` is known.
+    ///
+    /// ```
+    /// use courser_masque::Policy;
+    /// let policy = Policy::public_only().nat64("2001:470:64::/48".parse()?)?;
+    /// // 10.0.0.1, in the form for 48 bits.
+    /// assert!(policy.judge("[2001:470:64:a00:0:100::]:443".parse()?).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Returns an error if the prefix is not one of IPv6 with 32, 40, 48, 56, 64 or 96 bits, or has a bit set from 64 to 71.
+    pub fn nat64(mut self, prefix: Prefix) -> Result<Self, InvalidTranslator> {
+        let reserved = match prefix.first() {
+            IpAddr::V6(first) => first.octets()[8],
+            IpAddr::V4(_) => return Err(InvalidTranslator(prefix)),
+        };
+        if !NAT64_LENGTHS.contains(&prefix.bits()) || reserved != 0 {
+            return Err(InvalidTranslator(prefix));
+        }
         self.nat64.push(prefix);
-        self
+        Ok(self)
     }
 
     fn rule(mut self, matches: Matches, ports: RangeInclusive<u16>, allows: bool) -> Self {

@@ -59,6 +59,17 @@ impl Prefix {
         of_bits(bits(self.first) | self.host_bits(), self.first)
     }
 
+    /// Returns the address that a host with this prefix uses. Of a network it is the second one, as the first one stands
+    /// for all of it.
+    #[must_use]
+    pub fn host(&self) -> Self {
+        let is_network = self.len + 1 < width(self.first);
+        Self::single(match is_network {
+            true => of_bits(bits(self.first) + 1, self.first),
+            false => self.first,
+        })
+    }
+
     /// Returns the length of the prefix in bits: 0 to 32 or 128.
     pub const fn bits(&self) -> u8 {
         self.len

@@ -24,6 +24,8 @@ pub enum ProxyError {
     ConnectionTimeout,
     /// The target has closed its connection before a response.
     ConnectionTerminated,
+    /// The response of the target violates HTTP.
+    HttpProtocolError,
     /// The proxy has no room for another tunnel.
     ConnectionLimitReached,
     /// The client may not use the proxy, or has too many tunnels.
@@ -45,6 +47,7 @@ impl ProxyError {
             Self::ConnectionRefused => "connection_refused",
             Self::ConnectionTimeout => "connection_timeout",
             Self::ConnectionTerminated => "connection_terminated",
+            Self::HttpProtocolError => "http_protocol_error",
             Self::ConnectionLimitReached => "connection_limit_reached",
             Self::HttpRequestDenied => "http_request_denied",
             Self::ProxyLoopDetected => "proxy_loop_detected",
@@ -60,6 +63,7 @@ impl ProxyError {
             | Self::DestinationIpUnroutable
             | Self::ConnectionRefused
             | Self::ConnectionTerminated
+            | Self::HttpProtocolError
             | Self::ProxyLoopDetected => StatusCode::BAD_GATEWAY,
             Self::DestinationIpProhibited | Self::HttpRequestDenied => StatusCode::FORBIDDEN,
             Self::ConnectionLimitReached => StatusCode::SERVICE_UNAVAILABLE,

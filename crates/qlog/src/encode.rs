@@ -1,9 +1,12 @@
 //! Encodes records as qlog events.
 
+mod acked;
+mod addresses;
 mod connectivity;
 mod events;
 mod frames;
 mod http3;
+mod multipath;
 mod qpack;
 mod recovery;
 mod transport;

@@ -4,6 +4,7 @@
 //! No lower module depends on the handles.
 
 mod builder;
+mod candidates;
 mod connecting;
 mod connection;
 mod datagram;
@@ -16,12 +17,16 @@ pub mod hooks;
 mod incoming;
 mod limits;
 mod migrate;
+mod observed;
 mod order;
+mod paths;
 mod ping;
 mod progress;
 mod receive_stream;
+mod send_half;
 mod send_stream;
 mod silence;
+mod stopped;
 mod weak;
 mod write;
 
@@ -33,6 +38,7 @@ pub use datagram_size::DatagramSizeWatch;
 pub use endpoint::Endpoint;
 pub use handshake_failure::HandshakeFailure;
 pub use incoming::{Incoming, IncomingFuture, RetryError};
+pub use observed::agreed_address;
 pub use order::{SendGroup, SendRate, SetGroupError};
 pub use receive_stream::RecvStream;
 pub use send_stream::SendStream;

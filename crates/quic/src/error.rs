@@ -133,6 +133,47 @@ impl MigrateError {
     }
 }
 
+/// The reason why a connection did not open a further path. The paths that are open stay so.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenPathError {
+    /// The address is not one of this machine, not one of the socket, or of another family than that
+    /// of the server.
+    #[error("the socket cannot send from this address")]
+    Address,
+    /// The rules of RFC 10069 §3.1 do not allow it now.
+    #[error(transparent)]
+    Refused(#[from] courser_transport::OpenPathError),
+    /// The server did not answer on the path within three probe timeouts, or has given it up.
+    #[error("no answer on the path")]
+    NoAnswer,
+    /// The connection is over.
+    #[error("connection lost: {0}")]
+    ConnectionLost(#[from] ConnectionError),
+}
+
+impl OpenPathError {
+    /// Returns the reason why the connection is over, if that is the cause.
+    pub fn connection_error(&self) -> Option<&ConnectionError> {
+        match self {
+            Self::ConnectionLost(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// The reason why no candidate for a direct path could be offered, or no round could start.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OfferCandidateError {
+    /// It is not possible now.
+    #[error(transparent)]
+    Refused(#[from] courser_transport::CandidateError),
+    /// The connection is over.
+    #[error("connection lost: {0}")]
+    ConnectionLost(#[from] ConnectionError),
+}
+
 /// The reason why bytes could not be written.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]

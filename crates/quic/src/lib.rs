@@ -13,7 +13,10 @@ mod shard;
 
 pub use courser_base::{EcnCounts, Rate, Side, Unreachable};
 pub use courser_crypto::{CipherSuite, HandshakeData};
-pub use courser_recovery::{Algorithm, SavedPath};
+pub use courser_recovery::{
+    Algorithm, PathChoice, PathDemand, PathSchedule, PathScheduler, PathSchedulerFactory, PathView,
+    SavedPath,
+};
 pub use courser_telemetry as telemetry;
 pub use courser_tls::{
     ClientAuthentication, Cryptography, EarlyDataOptions, Ech, EchRejection, HandshakeFailureKind,
@@ -21,17 +24,18 @@ pub use courser_tls::{
     UnknownAlgorithm, crypto_provider, rustls, ticketer,
 };
 pub use courser_transport::{
-    AddressFilter, AddressListError, AddressPrefix, BlockedBy, ClosedStream, ConnectionError,
-    ConnectionIdError, ConnectionIdGenerator, ConnectionIdRotation, ConnectionStats, DatagramFate,
-    DatagramStats, EarlyData, EndpointConfig, EndpointStats, Fallbacks, FrameCounts,
-    KeyUpdateBlocked, MemoryTokenStore, PathMemory, PathStats, PeerClose, RandomIdGenerator,
-    RecvStreamStats, ReplyLimits, ResetAtError, RetryPolicy, Rng, SendStreamStats, ServerIdError,
-    ServerIdGenerator, TimeOfDay, TokenLog, TokenStore, TransportConfig, TransportError, UdpStats,
-    WithheldFeatures,
+    AddressFilter, AddressListError, AddressObservations, AddressPrefix, BlockedBy, CandidateError,
+    CandidateStats, ClosedStream, ConnectionError, ConnectionIdError, ConnectionIdGenerator,
+    ConnectionIdRotation, ConnectionStats, DatagramFate, DatagramStats, DirectAddress, EarlyData,
+    EndpointConfig, EndpointStats, Fallbacks, FrameCounts, KeyUpdateBlocked, MemoryTokenStore,
+    ObservedPath, PathInfo, PathMemory, PathPreference, PathSchedulerChoice, PathStats, PeerClose,
+    RandomIdGenerator, RecvStreamStats, ReplyLimits, ResetAtError, RetryPolicy, Rng,
+    SendStreamStats, ServerIdError, ServerIdGenerator, TimeOfDay, TokenLog, TokenStore,
+    TransportConfig, TransportError, UdpStats, WithheldFeatures,
 };
 pub use courser_udp::{Capabilities, Counters, ErrorCause, ErrorCounts, default_memory_budget};
 pub use courser_wire::{
-    ApplicationErrorCode, ConnectionId, DatagramProtocol, Direction, StreamId, TooLarge,
+    ApplicationErrorCode, ConnectionId, DatagramProtocol, Direction, PathId, StreamId, TooLarge,
     TransportErrorCode, VarInt, Version as QuicVersion,
 };
 
@@ -40,11 +44,12 @@ pub use api::hooks;
 pub use api::{
     Connecting, Connection, DatagramOptions, DatagramSizeWatch, Endpoint, EndpointBuilder,
     HandshakeFailure, Incoming, IncomingFuture, PendingFate, RecvStream, RetryError, SendGroup,
-    SendRate, SendStream, SetGroupError, WeakConnection, Written,
+    SendRate, SendStream, SetGroupError, WeakConnection, Written, agreed_address,
 };
 pub use config::{CertificateRequests, ClientConfig, Identity, ServerConfig};
 pub use error::{
-    BindError, ConfigError, ConnectError, ExportKeyingMaterialError, MigrateError, ReadError,
-    ReadExactError, ReadToEndError, SendDatagramError, StoppedError, WriteError,
+    BindError, ConfigError, ConnectError, ExportKeyingMaterialError, MigrateError,
+    OfferCandidateError, OpenPathError, ReadError, ReadExactError, ReadToEndError,
+    SendDatagramError, StoppedError, WriteError,
 };
 pub use shard::{SocketCall, SocketEvent};

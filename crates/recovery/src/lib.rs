@@ -12,7 +12,8 @@
 //! - [`Pacer`] (§7.7) spreads the window over a round trip,
 //! - [`MtuSearch`] (RFC 8899) finds the largest datagram that a path carries,
 //! - [`EcnValidation`] (RFC 9000 §13.4.2) checks that ECN marks survive the path,
-//! - [`PathSupport`] finds out whether a path drops packets that use an optional feature.
+//! - [`PathSupport`] finds out whether a path drops packets that use an optional feature,
+//! - [`PathScheduler`] (RFC 10069 §5.2) chooses among several paths.
 //!
 //! Controllers are called once per acknowledgement, never per packet.
 
@@ -29,6 +30,7 @@ mod path_support;
 mod persistent_congestion;
 mod pto;
 mod rtt;
+mod scheduler;
 mod sent;
 mod sent_packets;
 
@@ -49,5 +51,9 @@ pub use path_support::{FeatureLoss, PathSupport, Support};
 pub use persistent_congestion::PersistentCongestion;
 pub use pto::Pto;
 pub use rtt::{INITIAL_RTT, RttEstimator, TIMER_GRANULARITY};
+pub use scheduler::{
+    Earliest, Fastest, PathChoice, PathDemand, PathSchedule, PathScheduler, PathSchedulerFactory,
+    PathView,
+};
 pub use sent::Sent;
 pub use sent_packets::{MAX_SENT_PACKETS, SentPackets, Walk};

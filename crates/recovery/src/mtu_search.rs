@@ -1,8 +1,12 @@
 //! The search for the largest datagram that a path carries: DPLPMTUD, RFC 8899, RFC 9000 §14.3.
 
+mod black_hole;
+
 use std::time::Duration;
 
 use courser_base::Time;
+
+use self::black_hole::BlackHole;
 
 /// The datagram size that every QUIC path carries, in bytes of UDP payload. RFC 9000 §14.
 pub const BASE_MTU: u16 = 1200;
@@ -80,8 +84,8 @@ enum State {
 pub struct MtuSearchPace {
     /// The time after which a larger size is tried again. Default [`PMTU_RAISE_TIMER`].
     pub raise_interval: Duration,
-    /// The time without a search after a black hole. `None`, the default, waits for a minute from the second black
-    /// hole on: the first one may be a change of the path, whose size is then found at once.
+    /// The time without a search after a black hole. `None`, the default, begins it at once: the path may have changed. From
+    /// the second black hole on it does not try the size that was lost and larger ones for a minute.
     pub black_hole_delay: Option<Duration>,
     /// The search ends when the largest size that passed and the smallest that did not are at most this far apart, in
     /// bytes, at least 1. Default 6, half a per cent of the smallest datagram.
@@ -111,20 +115,6 @@ enum Reach {
 struct Candidate {
     size: u16,
     lost: u8,
-}
-
-/// The detection of a black hole, which drops large packets and carries smaller ones. RFC 8899
-/// §4.3.
-#[derive(Clone, Copy, Debug)]
-struct BlackHole {
-    /// Rounds of losses since a packet of that size was last acknowledged.
-    rounds: u8,
-    /// The next round consists of packets sent after this time.
-    since: Time,
-    /// The smallest size that was lost.
-    size: u16,
-    /// Black holes found so far.
-    found: u32,
 }
 
 impl MtuSearch {
@@ -193,7 +183,10 @@ impl MtuSearch {
         if self.state == State::Disabled || size < BASE_MTU {
             return;
         }
-        self.interface = Some(size);
+        if self.interface.replace(size) != Some(size) {
+            // What was lost on the interface before says nothing about this one.
+            self.black_hole.unbar();
+        }
         self.mtu = self.mtu.min(size);
         let limit = self.ceiling();
         let in_flight = self.probe_in_flight();
@@ -265,15 +258,17 @@ impl MtuSearch {
     #[inline]
     pub fn on_path_used(&mut self, now: Time) {
         match self.state {
-            State::Base { not_before } if not_before <= now => self.begin(),
-            State::Complete { raise_at } if raise_at <= now => self.begin(),
+            State::Base { not_before } if not_before <= now => self.begin(now),
+            State::Complete { raise_at } if raise_at <= now => self.begin(now),
             _ => {}
         }
     }
 
-    fn begin(&mut self) {
+    fn begin(&mut self, now: Time) {
+        let limit = self.ceiling().saturating_add(1);
+        let bar = self.black_hole.bar(now);
         self.state = State::Searching {
-            refused: self.ceiling().saturating_add(1),
+            refused: bar.map_or(limit, |(size, _)| size.min(limit)),
             candidate: None,
         };
     }
@@ -308,20 +303,20 @@ impl MtuSearch {
     }
 
     /// Returns true if lost jumbo probes are a small part of the bytes that the path has
-    /// `delivered`. Probes of usual sizes are not counted, because they are cheap and likely to
+    /// `delivered`, or the next probe has a usual size. Those are not counted, because they are cheap and likely to
     /// pass.
     ///
     /// Jumbo interfaces with a path of 1500 bytes are common, and the search between these sizes
     /// loses some thirty probes. Sent within 2 MB, they took a twentieth of the time of that
     /// transfer: each uses a part of the window and of the pacer's budget.
-    pub fn can_afford_probe(&self, delivered: u64) -> bool {
-        self.lost_jumbo_bytes
-            .saturating_mul(DELIVERED_PER_LOST_JUMBO_BYTE)
-            <= delivered
+    fn can_afford(&self, size: u16, delivered: u64) -> bool {
+        let lost = self.lost_jumbo_bytes;
+        size <= ETHERNET_PAYLOAD || lost.saturating_mul(DELIVERED_PER_LOST_JUMBO_BYTE) <= delivered
     }
 
-    /// Returns the size to probe next, of at most `room` bytes; `None` if no probe is due.
-    pub fn next_probe(&mut self, now: Time, room: u64) -> Option<u16> {
+    /// Returns the size to probe next, of at most `room` bytes; `None` if no probe is due, or only a jumbo one, of which too
+    /// many were lost for the bytes that the path has `delivered`.
+    pub fn next_probe(&mut self, now: Time, room: u64, delivered: u64) -> Option<u16> {
         self.awaited = 0;
         if self.is_doubtful && self.in_flight.is_none() {
             let fits = u64::from(self.mtu) <= room;
@@ -347,6 +342,9 @@ impl MtuSearch {
                 }
             },
         };
+        if !self.can_afford(size, delivered) {
+            return None;
+        }
         if u64::from(size) <= room {
             return Some(size);
         }
@@ -360,13 +358,13 @@ impl MtuSearch {
     }
 
     fn complete(&mut self, now: Time) {
-        self.state = State::Complete {
-            raise_at: if self.mtu < self.ceiling() {
-                now + self.pace.raise_interval
-            } else {
-                Time::MAX
-            },
+        let later = now + self.pace.raise_interval;
+        let raise_at = match self.black_hole.bar(now) {
+            _ if self.mtu >= self.ceiling() => Time::MAX,
+            Some((_, until)) => until.min(later),
+            None => later,
         };
+        self.state = State::Complete { raise_at };
     }
 
     /// Returns the next size between the present one and the smallest that did not pass.
@@ -383,6 +381,10 @@ impl MtuSearch {
             let next = |size: &&u16| **size > self.mtu && **size >= FIRST_GUESS;
             let next = LIKELY.iter().find(next).copied();
             return Some(next.unwrap_or(untried).min(untried));
+        }
+        let is_early = self.mtu < NESTED_SIZE && self.black_hole.is_below(NESTED_SIZE);
+        if is_early && refused > NESTED_SIZE {
+            return Some(NESTED_SIZE);
         }
         let start = LIKELY.partition_point(|&size| size <= self.mtu);
         let end = LIKELY.partition_point(|&size| size < refused);
@@ -409,6 +411,7 @@ impl MtuSearch {
         if self.in_flight.is_some_and(|(_, pending)| pending <= size) {
             self.in_flight = None;
         }
+        self.black_hole.on_passed(size);
         self.end_doubt(size);
         let is_larger_than_mtu = matches!(self.state, State::Searching { .. }) && size > self.mtu;
         if is_larger_than_mtu {
@@ -442,7 +445,7 @@ impl MtuSearch {
         };
         if let Some(tried) = candidate.as_mut().filter(|tried| tried.size == size) {
             tried.lost += 1;
-            if tried.lost >= MAX_PROBES {
+            if tried.lost >= MAX_PROBES || self.black_hole.has_lost(size) {
                 *refused = size.min(*refused);
                 *candidate = None;
             }
@@ -501,14 +504,13 @@ impl MtuSearch {
         if hole.rounds < BLACK_HOLE_ROUNDS {
             return false;
         }
-        hole.found += 1;
-        let is_first = hole.found == 1;
-        let usual = if is_first {
-            Duration::ZERO
-        } else {
-            SEARCH_DELAY
-        };
-        self.fall_back(now + self.pace.black_hole_delay.unwrap_or(usual));
+        hole.found = hole.found.saturating_add(1);
+        let delay = self.pace.black_hole_delay;
+        if delay.is_none() && hole.found > 1 {
+            hole.bar_until(now + HOLE_BAR);
+        }
+        let lost = hole.size;
+        self.fall_back(now + delay.unwrap_or(Duration::ZERO), lost);
         true
     }
 
@@ -551,7 +553,7 @@ impl MtuSearch {
     pub fn on_probe_timeout(&mut self, count: u32) -> bool {
         let falls = self.state != State::Disabled && count >= PTO_LIMIT && self.mtu > BASE_MTU;
         if falls {
-            self.fall_back(Time::ZERO);
+            self.fall_back(Time::ZERO, self.mtu);
         }
         falls
     }
@@ -563,20 +565,12 @@ impl MtuSearch {
         (self.black_hole.rounds, self.is_doubtful) = (0, false);
     }
 
-    fn fall_back(&mut self, not_before: Time) {
+    /// Falls back to the base size, because datagrams of `lost` bytes were lost.
+    fn fall_back(&mut self, not_before: Time, lost: u16) {
         self.mtu = BASE_MTU.min(self.mtu);
-        self.black_hole.rounds = 0;
+        self.black_hole.on_fallen(lost);
         self.restart(not_before);
     }
-}
-
-impl BlackHole {
-    const NONE: Self = Self {
-        rounds: 0,
-        since: Time::ZERO,
-        size: 0,
-        found: 0,
-    };
 }
 
 /// The UDP payload that IPv4 over Ethernet carries.
@@ -615,9 +609,13 @@ const ERROR_ROUNDS: u8 = 12;
 /// Probe timeouts in a row after which smaller packets are tried.
 const PTO_LIMIT: u32 = 2;
 
-/// The delay of the search on a path that has lost large packets again after it had carried large
-/// probes.
-const SEARCH_DELAY: Duration = Duration::from_secs(60);
+/// The time for which sizes from that of a black hole on are not tried again, from the second one on: their probes pass, and
+/// packets of this size are lost.
+const HOLE_BAR: Duration = Duration::from_secs(60);
+
+/// The least size that carries a QUIC connection inside of DATAGRAM frames, as proxies do: its packets have 1200 bytes at
+/// first. After a fall it is tried before larger ones.
+const NESTED_SIZE: u16 = 1252;
 
 #[cfg(test)]
 mod tests;

@@ -87,6 +87,7 @@ mod tally;
 mod tasks;
 mod tcp;
 mod tls;
+mod tunnel_reset;
 
 pub use self::alt_svc::AltSvc;
 pub use self::builder::{Server, serve};
@@ -115,4 +116,5 @@ pub use self::stats::{
     ShardStats, TcpStats,
 };
 pub use self::tally::QuicTotals;
+pub use self::tunnel_reset::TunnelReset;
 pub use courser_http3_tokio::EarlyData;

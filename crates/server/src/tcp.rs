@@ -376,7 +376,9 @@ fn serve_http2<S: HttpService<Body>>(
     };
     let mut builder = http2(limits, &window, executor.clone());
     if context.site.http2_connect {
-        builder.enable_connect_protocol();
+        builder
+            .enable_connect_protocol()
+            .max_send_buf_size(TUNNEL_BUFFER);
     }
     let mut connection = Box::pin(builder.serve_connection(TokioIo::new(stream), exchange));
     let idle = idle(open, limits.idle_timeout);
@@ -632,6 +634,10 @@ const MIN_BUFFER: usize = 8192;
 /// Number of requests of an HTTP/2 connection that may be reset for errors of the client (limit K271). They
 /// count for the lifetime of a connection, which a gateway may share among many clients.
 const MAX_FAILED: usize = 16_384;
+
+/// Bytes of a tunnel that hyper takes before its client does (limit K665). Its default of 400 KiB is of use to a single
+/// response at a time, while each tunnel may wait for its client.
+const TUNNEL_BUFFER: usize = 64 * 1024;
 
 /// Time within which a client must answer a PING.
 const HTTP2_PING_TIMEOUT: Duration = Duration::from_secs(20);

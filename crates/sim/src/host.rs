@@ -12,8 +12,8 @@ use bytes::Bytes;
 use courser_base::{Ecn, FourTuple, Time};
 use courser_transport::{
     ClientConfig, Connection, ConnectionHandle, ConnectionStats, Endpoint, EndpointConfig, Event,
-    PacketTooBig, ReceiveMeta, RetryPolicy, ServerConfig, Transmit, TransmitBuffer,
-    TransportConfig,
+    NewPath, PacketTooBig, ReceiveMeta, RetryPolicy, ServerConfig, SocketId, Transmit,
+    TransmitBuffer, TransportConfig,
 };
 
 use crate::apps::AppCounters;
@@ -31,6 +31,9 @@ pub struct HostSpec {
     /// The address of the host, from which all packets are sent, including responses to another
     /// address.
     pub address: SocketAddr,
+    /// Further addresses, each with a socket of its own. A client opens a path from each of them as soon as it can. See
+    /// [`World::connect_from`](crate::World::connect_from) for their links.
+    pub further: Vec<SocketAddr>,
     /// The seed of connection IDs, keys and challenges, see
     /// [`World::seed_for`](crate::World::seed_for).
     pub seed: u64,
@@ -53,6 +56,7 @@ impl HostSpec {
     pub fn client(address: SocketAddr, seed: u64) -> Self {
         Self {
             address,
+            further: Vec::new(),
             seed,
             transport: TransportConfig {
                 mtu_max: ETHERNET_PAYLOAD,
@@ -92,6 +96,7 @@ pub const DEFAULT_SEGMENTS: usize = 16;
 /// present the same test certificate, so that messages have the same sizes everywhere.
 pub struct Host {
     address: SocketAddr,
+    further: Vec<SocketAddr>,
     endpoint: Endpoint,
     client: ClientConfig,
     app: Box<dyn App>,
@@ -106,7 +111,7 @@ pub struct Host {
 /// Datagrams from one source that arrived at the same time, coalesced as by an operating system.
 #[derive(Debug, Default)]
 struct Arrived {
-    source: Option<(SocketAddr, Ecn)>,
+    source: Option<(SocketAddr, SocketId, Ecn)>,
     segment_size: usize,
     bytes: Vec<u8>,
 }
@@ -147,6 +152,7 @@ impl Host {
         config.memory_budget = config.memory_budget.max(largest.saturating_mul(8));
         Self {
             address: spec.address,
+            further: spec.further,
             endpoint: Endpoint::new(config, server, widen(derive(spec.seed, "endpoint"))),
             client,
             app: Box::new(app),
@@ -226,7 +232,7 @@ impl Host {
 
     /// Passes the collected datagrams to the endpoint.
     fn flush(&mut self, now: Time) {
-        let Some((source, ecn)) = self.arrived.source.take() else {
+        let Some((source, socket, ecn)) = self.arrived.source.take() else {
             return;
         };
         let meta = ReceiveMeta {
@@ -235,7 +241,7 @@ impl Host {
             segment_size: self.arrived.segment_size.max(1),
         };
         self.endpoint
-            .handle_datagrams(now, &mut self.arrived.bytes, &meta);
+            .handle_datagrams_at(now, socket, &mut self.arrived.bytes, &meta);
         self.arrived.bytes.clear();
     }
 
@@ -263,6 +269,9 @@ impl Host {
             self.with_app(now, |app, context| {
                 app::dispatch(app, context, handle, &event);
             });
+            if matches!(event, Event::Confirmed | Event::MayOpenPath) {
+                self.open_paths(now, handle);
+            }
             if !matches!(event, Event::Stream(_)) && self.log.len() < MAX_LOG {
                 self.log.push((now, handle, event));
             }
@@ -271,6 +280,28 @@ impl Host {
         if connection.is_some_and(Connection::is_drained) {
             self.endpoint.release(handle);
         }
+    }
+
+    /// Opens the paths from further addresses that are not open yet.
+    fn open_paths(&mut self, now: Time, handle: ConnectionHandle) {
+        let Some(connection) = self.endpoint.connection_mut(handle) else {
+            return;
+        };
+        let mut paths = connection.several_paths();
+        let open = paths.list().len().saturating_sub(1);
+        for at in open..self.further.len() {
+            let path = NewPath {
+                local: None,
+                socket: SocketId(u32::try_from(at + 1).unwrap_or(u32::MAX)),
+                is_same_address: false,
+                is_at_once: false,
+            };
+            // The connection reports when another attempt may succeed.
+            if paths.open(now, &path).is_err() {
+                break;
+            }
+        }
+        self.endpoint.mark_ready(handle);
     }
 
     fn send(&mut self, now: Time, handle: ConnectionHandle) {
@@ -282,10 +313,15 @@ impl Host {
     fn queue(&mut self, transmit: &Transmit) {
         let mut rest = Bytes::copy_from_slice(self.buffer.bytes());
         let size = transmit.segment_size.unwrap_or(transmit.len).max(1);
+        let further = usize::try_from(transmit.socket.0)
+            .ok()
+            .and_then(|at| at.checked_sub(1));
+        let further = further.and_then(|at| self.further.get(at));
+        let source = further.copied().unwrap_or(self.address);
         while !rest.is_empty() {
             let payload = rest.split_to(size.min(rest.len()));
             self.outgoing.push_back(Packet {
-                source: self.address,
+                source,
                 destination: transmit.destination,
                 ecn: transmit.ecn,
                 payload,
@@ -296,7 +332,10 @@ impl Host {
 
 impl Node for Host {
     fn receive(&mut self, now: Time, packet: Packet) {
-        let origin = (packet.source, packet.ecn);
+        let at = self.further.iter().position(|it| *it == packet.destination);
+        let socket = at.and_then(|at| u32::try_from(at + 1).ok());
+        let socket = SocketId(socket.unwrap_or_default());
+        let origin = (packet.source, socket, packet.ecn);
         let (len, held) = (packet.payload.len(), self.arrived.bytes.len());
         let size = self.arrived.segment_size;
         // Only the last datagram of a buffer may be shorter than the others.

@@ -91,6 +91,7 @@ pub mod host;
 pub mod identity;
 pub mod link;
 pub mod machine;
+pub mod nat;
 pub mod node;
 pub mod packet;
 pub mod replay;

@@ -224,6 +224,28 @@ impl World {
         self.hidden.extend(networks.into_iter().map(|it| (it, id)));
     }
 
+    /// Gives a machine a further address, with a new link from there to `peer`: packets from and to this address take it. Its
+    /// `forward` direction leads to `peer`.
+    ///
+    /// # Panics
+    /// If another machine has this address.
+    pub fn connect_from(
+        &mut self,
+        id: NodeId,
+        address: IpAddr,
+        peer: NodeId,
+        spec: &DuplexSpec,
+    ) -> LinkPair {
+        self.add_address(id, address);
+        let name = format!("{}-{address}", self.machines[id.0].name);
+        let pair = self.add_duplex(&name, spec);
+        self.routes.add_at(address, id, peer, pair);
+        if spec.nat.is_some() {
+            self.hidden.insert(network(address), id);
+        }
+        pair
+    }
+
     /// Routes packets of `from` to `to` through these links. Without links they arrive at once.
     pub fn route(&mut self, from: NodeId, to: NodeId, links: &[LinkId]) {
         self.routes.add(from, to, links);
@@ -429,7 +451,10 @@ impl World {
         let owner = self.addresses.get(&ip);
         let next = owner
             .or_else(|| self.hidden.get(&network(ip)))
-            .and_then(|to| self.routes.next(from, *to));
+            .and_then(|to| {
+                let at_address = self.routes.next_at(from, packet.source.ip(), ip);
+                at_address.or_else(|| self.routes.next(from, *to))
+            });
         match next {
             None => self.trace.record(now, PacketEvent::Unroutable, &packet),
             Some(PacketLocation::Node(to)) => {

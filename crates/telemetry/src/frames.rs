@@ -5,6 +5,10 @@
     reason = "a new frame must not be recorded as another one"
 )]
 
+mod acks;
+mod addresses;
+mod multipath;
+
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -15,8 +19,10 @@ use courser_wire::frame::{
 };
 use courser_wire::{ConnectionId, Direction, StreamId};
 
-/// Maximum number of ranges recorded for one ACK frame, newest first. A peer may send hundreds.
-pub const MAX_ACK_RANGES: usize = 64;
+pub use self::acks::MAX_ACK_RANGES;
+use self::acks::delay_of;
+pub use self::addresses::AddressRecord;
+pub use self::multipath::MultipathRecord;
 
 /// Maximum number of frames recorded for one packet. A hostile packet may hold tens of thousands.
 const MAX_FRAMES: usize = 256;
@@ -184,6 +190,10 @@ pub enum FrameRecord {
         /// Distance of a missing packet to the newest one at which an ACK is due at once; 0 for never.
         reordering_threshold: u64,
     },
+    /// A frame of a connection with several paths (RFC 10069 §4).
+    Multipath(MultipathRecord),
+    /// A frame that carries an address.
+    Address(AddressRecord),
     /// PING or HANDSHAKE_DONE. At the end of the list, a frame that cannot be decoded.
     Other {
         /// Type of the frame.
@@ -229,6 +239,8 @@ impl FrameRecord {
             Self::Datagram { .. } => FrameType::DATAGRAM,
             Self::ImmediateAck => FrameType::IMMEDIATE_ACK,
             Self::AckFrequency { .. } => FrameType::ACK_FREQUENCY,
+            Self::Multipath(record) => record.frame_type(),
+            Self::Address(record) => record.frame_type(),
             Self::Other { frame_type } => FrameType(*frame_type),
         }
     }
@@ -300,6 +312,21 @@ fn record_of(frame: &Frame<'_>, ack_delay_exponent: u64) -> FrameRecord {
         },
         Frame::ImmediateAck => FrameRecord::ImmediateAck,
         Frame::AckFrequency(frame) => frequency_record(frame),
+        Frame::PathAck(ref frame) => {
+            FrameRecord::Multipath(multipath::ack(frame, ack_delay_exponent))
+        }
+        Frame::PathAbandon(frame) => FrameRecord::Multipath(multipath::abandon(frame)),
+        Frame::PathStatusBackup(frame) => FrameRecord::Multipath(multipath::status(frame, false)),
+        Frame::PathStatusAvailable(frame) => FrameRecord::Multipath(multipath::status(frame, true)),
+        Frame::PathNewConnectionId(frame) => FrameRecord::Multipath(multipath::new_id(frame)),
+        Frame::PathRetireConnectionId(frame) => FrameRecord::Multipath(multipath::retire_id(frame)),
+        Frame::MaxPathId(frame) => FrameRecord::Multipath(multipath::max_path_id(frame)),
+        Frame::PathsBlocked(frame) => FrameRecord::Multipath(multipath::paths_blocked(frame)),
+        Frame::PathCidsBlocked(frame) => FrameRecord::Multipath(multipath::cids_blocked(frame)),
+        Frame::ObservedAddress(frame) => FrameRecord::Address(frame.into()),
+        Frame::AddAddress(frame) => FrameRecord::Address(frame.into()),
+        Frame::ReachOut(frame) => FrameRecord::Address(frame.into()),
+        Frame::RemoveAddress(frame) => FrameRecord::Address(frame.into()),
         Frame::Ping | Frame::HandshakeDone => FrameRecord::Other {
             frame_type: frame.frame_type().value(),
         },
@@ -373,10 +400,8 @@ fn frequency_record(frame: AckFrequency) -> FrameRecord {
 }
 
 fn ack_record(ack: &Ack<'_>, ack_delay_exponent: u64) -> FrameRecord {
-    let exponent = ack_delay_exponent.min(20); // RFC 9000 §18.2
-    let delay = Duration::from_micros(ack.delay.saturating_mul(1 << exponent));
     FrameRecord::Ack {
-        delay,
+        delay: delay_of(ack, ack_delay_exponent),
         ranges: ack.ranges().take(MAX_ACK_RANGES).collect(),
         ecn: ack.ecn,
     }

@@ -25,7 +25,7 @@ pub use connectivity::{
     PathFeatureUpdated, PathSilenceUpdated, PathState, PathUpdated, StateChanged,
 };
 pub use field::{Field, FieldSection};
-pub use frames::{FrameRecord, MAX_ACK_RANGES, frames_of};
+pub use frames::{AddressRecord, FrameRecord, MAX_ACK_RANGES, MultipathRecord, frames_of};
 pub use http3::{Http3Frame, Http3Parameters, Http3Record, Http3StreamType, SessionChange};
 pub use pending::Pending;
 pub use qpack::{QpackInstruction, QpackRecord, QpackState};

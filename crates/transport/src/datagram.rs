@@ -8,15 +8,25 @@
 //! get ahead of it by [`HEAD_START`] bytes; from then on both take turns, byte for byte. Those of a
 //! session count in its share of the bytes: its streams send less instead. If the queue is full, the
 //! session with the most bytes in it loses its oldest datagram.
+//!
+//! A datagram with an order waits while streams of its session with a higher one have data to send, and so
+//! do those of its session with lower orders. If the queue is full, the session with the most bytes loses
+//! the newest of its lowest order.
+//!
+//! A queue with a target for its delay is one of a network (RFC 8289): it drops datagrams while the
+//! delay stays above the target, and refuses new ones when it is full.
 
+mod codel;
 mod event;
 mod fate;
 mod jitter;
+mod ordered;
 mod prefix;
 mod queue;
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::time::Duration;
 
 use bytes::Bytes;
 use courser_base::Time;
@@ -24,7 +34,9 @@ use courser_base::foreign::ForeignBytes;
 use courser_wire::frame::Datagram;
 use courser_wire::{MAX_VARINT, StreamId};
 
+use self::codel::Codel;
 use self::jitter::ArrivalJitter;
+use self::ordered::Ordered;
 use self::queue::{Outgoing, Queue, Sizeable as _};
 use crate::build::packet_builder::PacketBuilder;
 use crate::error::TransportError;
@@ -40,6 +52,8 @@ pub struct DatagramLimits {
     pub send_bytes: usize,
     /// Datagrams that wait to be sent.
     pub send_count: usize,
+    /// The delay before sending from which on datagrams are dropped, if it lasts.
+    pub send_delay: Option<Duration>,
     /// Bytes that wait to be read; 0 disables receiving.
     pub receive_bytes: usize,
     /// Datagrams that wait to be read.
@@ -63,6 +77,10 @@ pub struct SendOptions {
     /// The request of the session to which the datagram belongs: its bytes count in the share of the session
     /// ([`Streams::begin_session`](crate::Streams::begin_session)).
     pub session: Option<StreamId>,
+    /// The order beside the streams of the session ([`Streams::set_order`](crate::Streams::set_order)): the datagram
+    /// waits while streams without a group that have a higher order or a priority above 0 have data to send. Without an
+    /// order it precedes all streams.
+    pub order: Option<i64>,
 }
 
 /// The reason why a datagram was not accepted.
@@ -105,6 +123,8 @@ pub struct Datagrams {
     /// The `max_datagram_frame_size` of the peer.
     peer_max_frame: u64,
     outgoing: Queue<Outgoing>,
+    /// Created for the first datagram with an order.
+    ordered: Option<Box<Ordered>>,
     incoming: Queue<Bytes>,
     events: VecDeque<DatagramEvent>,
     /// True if a reader found the queue empty, and waits for an event.
@@ -121,6 +141,8 @@ pub struct Datagrams {
     leads: bool,
     /// A time before which no datagram expires.
     expires_at: Option<Time>,
+    /// Drops datagrams if their delay lasts.
+    codel: Option<Codel>,
     counters: DatagramStats,
     jitter: ArrivalJitter,
 }
@@ -129,7 +151,9 @@ impl Datagrams {
     pub(crate) fn new(limits: DatagramLimits) -> Self {
         Self {
             outgoing: Queue::new(limits.send_count, limits.send_bytes),
+            ordered: None,
             incoming: Queue::new(limits.receive_count, limits.receive_bytes),
+            codel: limits.send_delay.map(Codel::new),
             limits,
             peer_max_frame: 0,
             events: VecDeque::new(),
@@ -160,6 +184,7 @@ impl Datagrams {
     /// Frees the spare capacity of the queues.
     pub(crate) fn shrink(&mut self) {
         self.outgoing.shrink();
+        self.ordered.take_if(|ordered| ordered.len() == 0);
         self.incoming.shrink();
         self.events.shrink_to_fit();
     }
@@ -189,31 +214,49 @@ impl Datagrams {
 
     /// Returns the size of the largest datagram that is accepted without dropping an older one.
     pub fn send_space(&self) -> usize {
-        self.outgoing.space()
+        match &self.ordered {
+            None => self.outgoing.space(),
+            Some(_) if self.waiting() >= self.limits.send_count => 0,
+            Some(_) => self.limits.send_bytes - self.waiting_bytes(),
+        }
     }
 
     /// Returns the bytes that wait, in both directions.
     pub(crate) fn memory(&self) -> u64 {
-        (self.outgoing.bytes() + self.incoming.bytes()) as u64
+        (self.waiting_bytes() + self.incoming.bytes()) as u64
+    }
+
+    /// Returns the number of datagrams that wait to be sent.
+    #[inline]
+    fn waiting(&self) -> usize {
+        let ordered = self.ordered.as_ref();
+        self.outgoing.len() + ordered.map_or(0, |ordered| ordered.len())
     }
 
     /// Returns the bytes of the datagrams that wait to be sent.
+    #[inline]
     pub(crate) fn waiting_bytes(&self) -> usize {
-        self.outgoing.bytes()
+        let ordered = self.ordered.as_ref();
+        self.outgoing.bytes() + ordered.map_or(0, |ordered| ordered.bytes())
     }
 
     /// Returns an upper bound on the bytes of the frames of all datagrams that wait to be sent.
     #[inline]
     pub(crate) fn frame_bytes(&self) -> u64 {
-        (self.outgoing.bytes() + self.outgoing.len() * LARGEST_HEADER) as u64
+        (self.waiting_bytes() + self.waiting() * LARGEST_HEADER) as u64
     }
 
     /// Returns true if a datagram of `len` bytes is accepted without dropping an older one.
     /// Otherwise [`DatagramEvent::Room`] reports when there is more room.
-    pub fn has_room(&mut self, len: usize) -> bool {
-        let fits = self.outgoing.has_room(len);
+    pub fn has_send_space(&mut self, len: usize) -> bool {
+        let fits = self.fits(len);
         self.has_writer |= !fits;
         fits
+    }
+
+    fn fits(&self, len: usize) -> bool {
+        let left = self.limits.send_bytes - self.waiting_bytes();
+        self.waiting() < self.limits.send_count && len <= left
     }
 
     /// Returns the size of the largest datagram that can be sent in packets with `capacity` bytes of
@@ -241,7 +284,7 @@ impl Datagrams {
     }
 
     /// Queues a datagram that consists of these two parts. If the queue is full, older ones are dropped: first those that have
-    /// expired, then the oldest.
+    /// expired, then the oldest. A queue with a target for its delay drops this one instead.
     ///
     /// `max` is the result of [`Datagrams::max_size`].
     pub(crate) fn send_after(
@@ -266,11 +309,23 @@ impl Datagrams {
             DatagramId(self.next_id)
         });
         // A full queue is searched only if something in it has expired: each further datagram would walk all of it.
-        if !self.outgoing.has_room(size) && self.expires_at.is_some_and(|at| at <= now) {
+        if !self.fits(size) && self.expires_at.is_some_and(|at| at <= now) {
             self.drop_expired(now);
         }
-        while !self.outgoing.has_room(size)
-            && let Some(dropped) = self.outgoing.pop_of_largest()
+        let datagram = Outgoing {
+            prefix,
+            data,
+            queued_at: now,
+            expires_at: options.expires_at,
+            id,
+            session: options.session,
+        };
+        if self.codel.is_some() && !self.fits(size) {
+            self.give_up(&datagram, DatagramFate::Dropped);
+            return Ok(id);
+        }
+        while !self.fits(size)
+            && let Some(dropped) = self.pop_of_largest()
         {
             self.give_up(&dropped, DatagramFate::Dropped);
         }
@@ -278,20 +333,38 @@ impl Datagrams {
             .into_iter()
             .flatten()
             .min();
-        self.outgoing.push(Outgoing {
-            prefix,
-            data,
-            expires_at: options.expires_at,
-            id,
-            session: options.session,
-        });
+        match options.order {
+            None => self.outgoing.push(datagram),
+            Some(order) => {
+                let ordered = self.ordered.get_or_insert_default();
+                ordered.push(order, datagram);
+            }
+        }
         Ok(id)
+    }
+
+    /// Removes and returns a datagram of the session with the most bytes: the last of those with an order, else the
+    /// oldest.
+    fn pop_of_largest(&mut self) -> Option<Outgoing> {
+        let Some(ordered) = self.ordered.as_mut().filter(|ordered| ordered.len() > 0) else {
+            return self.outgoing.pop_of_largest();
+        };
+        let session = self.outgoing.largest_session(ordered.iter())?;
+        let last = ordered.pop_last(session);
+        last.or_else(|| self.outgoing.pop_of(session))
     }
 
     /// Returns true if a datagram waits to be sent.
     #[inline]
     pub(crate) fn has_frames_to_send(&self) -> bool {
-        !self.outgoing.is_empty()
+        !self.outgoing.is_empty() || self.has_ordered()
+    }
+
+    /// Returns true if datagrams with an order wait to be sent.
+    #[inline]
+    pub(crate) fn has_ordered(&self) -> bool {
+        let ordered = self.ordered.as_ref();
+        ordered.is_some_and(|ordered| ordered.len() > 0)
     }
 
     /// Returns true if a datagram must come first in a packet, because it did not fit behind other
@@ -303,7 +376,7 @@ impl Datagrams {
 
     /// Returns true once the application has queued a datagram.
     pub(crate) fn are_used(&self) -> bool {
-        self.counters.sent > 0 || !self.outgoing.is_empty()
+        self.counters.sent > 0 || self.has_frames_to_send()
     }
 
     /// Returns a time at or before the expiry of the first datagram that expires.
@@ -332,7 +405,7 @@ impl Datagrams {
         self.ahead = if is_contested { self.ahead } else { 0 };
         let mut count = 0;
         while let Some(first) = self.outgoing.first() {
-            let size = first.size();
+            let (size, session) = (first.size(), first.session);
             if first.is_expired(now) {
                 self.drop_first(DatagramFate::Expired);
             } else if size > largest {
@@ -343,8 +416,10 @@ impl Datagrams {
             } else if packet.remaining() < 1 + size {
                 self.leads = true;
                 break;
+            } else if self.is_late(now) {
+                self.drop_first(DatagramFate::Dropped);
             } else {
-                if let Some(session) = first.session {
+                if let Some(session) = session {
                     charge(session, size as u64);
                 }
                 count += u8::from(self.write_first(packet));
@@ -359,16 +434,82 @@ impl Datagrams {
         }
     }
 
+    /// Writes the datagrams with an order that may be sent and fit, after [`Datagrams::write_frames`], with the same
+    /// `largest` and `is_contested`. `may_send` gets a session and the order of its first datagram. Returns the bytes of
+    /// each session.
+    pub(crate) fn write_ordered_frames(
+        &mut self,
+        now: Time,
+        largest: usize,
+        is_contested: bool,
+        packet: &mut PacketBuilder<'_>,
+        mut may_send: impl FnMut(Option<StreamId>, i64) -> bool,
+    ) -> Vec<(StreamId, u64)> {
+        let mut sent = Vec::new();
+        // Those without an order are first.
+        while self.outgoing.is_empty()
+            && let Some(ordered) = &mut self.ordered
+            && let Some(session) = ordered.turn(&mut may_send)
+            && let Some(first) = ordered.first(session)
+        {
+            let size = first.size();
+            if first.is_expired(now) || size > largest {
+                let fate = match first.is_expired(now) {
+                    true => DatagramFate::Expired,
+                    false => DatagramFate::Dropped,
+                };
+                if let Some(first) = self.pop_ordered(session) {
+                    self.give_up(&first, fate);
+                }
+                continue;
+            }
+            if is_contested && self.ahead >= HEAD_START {
+                break;
+            }
+            if packet.remaining() < 1 + size {
+                self.leads = true;
+                break;
+            }
+            let Some(first) = self.pop_ordered(session) else {
+                break;
+            };
+            if self.write(&first, packet) {
+                packet.record(SentFrame::Datagrams { count: 1 });
+            }
+            self.ahead += size;
+            sent.extend(session.map(|session| (session, size as u64)));
+        }
+        sent
+    }
+
+    fn pop_ordered(&mut self, session: Option<StreamId>) -> Option<Outgoing> {
+        let first = self.ordered.as_mut()?.pop(session)?;
+        self.on_popped();
+        Some(first)
+    }
+
     /// Reduces the lead of datagrams by stream data that was sent while they waited.
     pub(crate) fn on_stream_data_sent(&mut self, bytes: usize) {
         self.ahead = self.ahead.saturating_sub(bytes);
     }
 
-    /// Writes the first datagram, which must fit. Returns true unless it was recorded as tracked.
-    fn write_first(&mut self, packet: &mut PacketBuilder<'_>) -> bool {
-        let Some(first) = self.pop_outgoing() else {
+    /// Returns true if the first datagram is dropped because the delay of the queue has been too long for a while.
+    fn is_late(&mut self, now: Time) -> bool {
+        let (Some(codel), Some(first)) = (&mut self.codel, self.outgoing.first()) else {
             return false;
         };
+        let behind = self.outgoing.bytes() - first.size();
+        codel.drops(now, now - first.queued_at, behind)
+    }
+
+    /// Writes the first datagram, which must fit. Returns true unless it was recorded as tracked.
+    fn write_first(&mut self, packet: &mut PacketBuilder<'_>) -> bool {
+        self.pop_outgoing()
+            .is_some_and(|first| self.write(&first, packet))
+    }
+
+    /// Writes a datagram, which must fit. Returns true unless it was recorded as tracked.
+    fn write(&mut self, first: &Outgoing, packet: &mut PacketBuilder<'_>) -> bool {
         let size = first.size();
         let has_length = Datagram::header_len(size, true) + size <= packet.remaining();
         if !has_length {
@@ -391,13 +532,18 @@ impl Datagrams {
 
     fn pop_outgoing(&mut self) -> Option<Outgoing> {
         let first = self.outgoing.pop()?;
-        if self.outgoing.is_empty() {
+        self.on_popped();
+        Some(first)
+    }
+
+    /// Updates the state after a datagram has left the queue.
+    fn on_popped(&mut self) {
+        if !self.has_frames_to_send() {
             self.expires_at = None;
         }
         if std::mem::take(&mut self.has_writer) {
             self.events.push_back(DatagramEvent::Room);
         }
-        Some(first)
     }
 
     fn drop_first(&mut self, fate: DatagramFate) {
@@ -407,16 +553,21 @@ impl Datagrams {
     }
 
     fn drop_expired(&mut self, now: Time) {
-        let expired = self.outgoing.take_if(|datagram| datagram.is_expired(now));
+        let mut expired = self.outgoing.take_if(|datagram| datagram.is_expired(now));
+        if let Some(ordered) = &mut self.ordered {
+            expired.extend(ordered.take_if(|datagram| datagram.is_expired(now)));
+        }
         for datagram in &expired {
             self.give_up(datagram, DatagramFate::Expired);
         }
         if !expired.is_empty() && std::mem::take(&mut self.has_writer) {
             self.events.push_back(DatagramEvent::Room);
         }
+        let ordered = self.ordered.iter().flat_map(|ordered| ordered.iter());
         self.expires_at = self
             .outgoing
             .iter()
+            .chain(ordered)
             .filter_map(|datagram| datagram.expires_at)
             .min();
     }
@@ -436,7 +587,7 @@ impl Datagrams {
         self.jitter.on_arrival(now);
         self.counters.received += 1;
         self.counters.received_bytes += frame.data.len() as u64;
-        while !self.incoming.has_room(frame.data.len()) && self.incoming.pop().is_some() {
+        while !self.incoming.fits(frame.data.len()) && self.incoming.pop().is_some() {
             self.counters.unread_dropped += 1;
         }
         self.incoming.push(Bytes::copy_from_slice(frame.data));
@@ -451,6 +602,11 @@ impl Datagrams {
         while self.outgoing.first().is_some() {
             self.drop_first(DatagramFate::Dropped);
         }
+        let ordered = self.ordered.as_mut();
+        let dropped = ordered.map_or_else(Vec::new, |ordered| ordered.take_if(|_| true));
+        for datagram in &dropped {
+            self.give_up(datagram, DatagramFate::Dropped);
+        }
         self.peer_max_frame = 0;
     }
 
@@ -458,6 +614,7 @@ impl Datagrams {
     /// our own application closed.
     pub(crate) fn on_end(&mut self, is_lost: bool) {
         self.outgoing.clear();
+        self.ordered = None;
         self.events.clear();
         self.expires_at = None;
         if !is_lost {

@@ -47,6 +47,9 @@ mod flow;
 mod frame_counts;
 mod handshake;
 mod hasher;
+mod multipath;
+mod nat;
+mod observed;
 mod path;
 mod pings;
 mod protection;
@@ -64,12 +67,13 @@ pub use cid::{
 };
 pub use config::{
     ClientConfig, ConfigError, EndpointConfig, InitialDestination, MemoryTokenStore, PathMemory,
-    ReplyLimits, RetryPolicy, ServerConfig, TimeOfDay, TokenLog, TokenStore, TransportConfig,
+    PathSchedulerChoice, ReplyLimits, RetryPolicy, ServerConfig, TimeOfDay, TokenLog, TokenStore,
+    TransportConfig,
 };
 pub use connection::{
-    Connection, ConnectionError, ConnectionStats, EarlyData, Event, Fallbacks, KeyUpdateBlocked,
-    MigrateError, Migrations, PathStats, PeerClose, Timer, TlsResult, TlsTask, UdpStats,
-    WithheldFeatures,
+    Candidates, Connection, ConnectionError, ConnectionStats, DirectAddress, EarlyData, Event,
+    Fallbacks, KeyUpdateBlocked, MigrateError, Migrations, MultipathPaths, PathInfo, PathStats,
+    PeerClose, Timer, TlsResult, TlsTask, UdpStats, WithheldFeatures,
 };
 pub use datagram::{
     DatagramEvent, DatagramFate, DatagramId, DatagramPrefix, DatagramStats, Datagrams,
@@ -82,6 +86,9 @@ pub use endpoint::{
 };
 pub use error::{PanicPayload, TransportError};
 pub use frame_counts::FrameCounts;
+pub use multipath::{OpenPathError, PathPreference};
+pub use nat::{CandidateError, CandidateStats};
+pub use observed::{AddressObservations, ObservedPath};
 pub use path::{MigrationState, NewPath};
 pub use pings::Pings;
 pub use rng::Rng;

@@ -26,6 +26,8 @@ pub struct ReadBuffer {
     pub(crate) packets: BytesMut,
     /// Packets that contradicted their header.
     pub(crate) malformed: u64,
+    /// The last call ended because the device had no more.
+    pub(crate) is_drained: bool,
 }
 
 /// The memory of a writer. Keep it between calls.
@@ -52,12 +54,19 @@ impl ReadBuffer {
             raw: vec![0; Header::LEN + MAX_PACKET].into_boxed_slice(),
             packets: BytesMut::new(),
             malformed: 0,
+            is_drained: false,
         }
     }
 
     /// Returns the number of packets that were dropped because they contradicted their header.
     pub const fn malformed(&self) -> u64 {
         self.malformed
+    }
+
+    /// Returns true if the last call has read everything that was there, so that the next one can wait for the
+    /// descriptor.
+    pub const fn is_drained(&self) -> bool {
+        self.is_drained
     }
 }
 

@@ -5,25 +5,41 @@
 
 /// Returns the sum of the words of `bytes`. An odd last byte counts as if a zero followed.
 ///
-/// The sum of 64 KiB is below 2^47, so that a few of them can be added.
+/// The sum is below 2^36, so that many of them can be added. Each packet is summed whole at both ends of a tunnel, a third
+/// of all work when this was a loop over words of 32 bits through iterators that were not inlined.
 pub(crate) fn sum(bytes: &[u8]) -> u64 {
-    // Independent lanes of 32-bit words, which compilers turn into instructions for several words.
-    let mut lanes = [0_u64; 8];
-    let mut chunks = bytes.chunks_exact(32);
-    for chunk in &mut chunks {
-        for (lane, word) in lanes.iter_mut().zip(chunk.chunks_exact(4)) {
-            *lane += u64::from(u32::from_ne_bytes([word[0], word[1], word[2], word[3]]));
-        }
+    // Words of 64 bits with the carry added at the other end (RFC 1071 §2 (A)), in lanes that do not wait for each other.
+    let mut lanes = [0_u64; 4];
+    let (chunks, rest) = bytes.as_chunks::<32>();
+    for chunk in chunks {
+        lanes[0] = add(lanes[0], long(chunk, 0));
+        lanes[1] = add(lanes[1], long(chunk, 8));
+        lanes[2] = add(lanes[2], long(chunk, 16));
+        lanes[3] = add(lanes[3], long(chunk, 24));
     }
-    let mut total: u64 = lanes.iter().sum();
-    let mut words = chunks.remainder().chunks_exact(2);
-    for word in &mut words {
-        total += u64::from(u16::from_ne_bytes([word[0], word[1]]));
-    }
-    if let [last] = words.remainder() {
-        total += u64::from(u16::from_ne_bytes([*last, 0]));
+    let mut last = [0; 32];
+    last[..rest.len()].copy_from_slice(rest);
+    let mut total = 0;
+    for (index, lane) in lanes.into_iter().enumerate() {
+        let lane = add(lane, long(&last, 8 * index));
+        total += (lane & 0xffff_ffff) + (lane >> 32);
     }
     total
+}
+
+/// Adds numbers, and the carry of the result at its other end.
+#[inline]
+const fn add(sum: u64, word: u64) -> u64 {
+    let (sum, has_carry) = sum.overflowing_add(word);
+    // A sum with a carry is at most 2^64 - 2.
+    sum + has_carry as u64
+}
+
+#[inline]
+fn long(bytes: &[u8; 32], at: usize) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_ne_bytes(word)
 }
 
 /// Returns a number of a header as it counts in a sum.
@@ -73,6 +89,16 @@ mod tests {
     fn example_of_rfc_1071_has_its_sum() {
         let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
         assert_eq!(finish(sum(&bytes)), (!0xddf2_u16).to_be_bytes());
+    }
+
+    #[test]
+    fn carries_of_long_words_are_not_lost() {
+        for len in [8, 16, 31, 32, 33, 63, 64, 65, 1300, 65_535] {
+            let bytes = vec![0xff; len];
+            assert_eq!(finish(sum(&bytes)), plain(&bytes), "{len}");
+            assert!(sum(&bytes) < 1 << 36, "{len}");
+        }
+        assert_eq!(sum(&[]), 0);
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub enum Malformed {
         /// Length of the packet in bytes.
         length: usize,
     },
-    /// The segments are empty, or too many.
+    /// The segments are empty, or too many for their headers.
     #[error("{payload} bytes in segments of {size} are not 1 to {MAX_SEGMENTS} segments")]
     Segments {
         /// Length of the payload in bytes.
@@ -58,7 +58,7 @@ pub fn split(
     let count = payload.len().checked_div(size).map_or(0, |full| {
         full + usize::from(!payload.len().is_multiple_of(size))
     });
-    if count == 0 || count > MAX_SEGMENTS {
+    if count == 0 || count > MAX_SEGMENTS || count * headers.len() > MAX_HEADERS {
         let payload = payload.len();
         return Err(Malformed::Segments { payload, size });
     }
@@ -174,6 +174,9 @@ fn rewrite(segment: &mut [u8], layout: &Layout, place: &Place) {
 /// The largest number of packets that one super-packet is cut into (K637). The smallest segments of TCP on Linux have 48
 /// bytes, which is 1366 of them.
 pub const MAX_SEGMENTS: usize = 2048;
+
+/// Bytes of the headers of all segments of a super-packet. The longest without extension headers are 100 bytes.
+const MAX_HEADERS: usize = 512 * MAX_SEGMENTS;
 
 #[cfg(test)]
 mod tests;

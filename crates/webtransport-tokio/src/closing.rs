@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::shared::Shared;
@@ -17,12 +18,8 @@ use crate::shared::Shared;
 pub struct Closing(Pin<Box<dyn Future<Output = bool> + Send + Sync>>);
 
 impl Closing {
-    pub(crate) fn new(shared: &Shared) -> Self {
-        let mut delivered = shared.delivered.subscribe();
-        Self(Box::pin(async move {
-            let known = delivered.wait_for(Option::is_some).await;
-            known.is_ok_and(|known| *known == Some(true))
-        }))
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self(Box::pin(async move { shared.delivered().await }))
     }
 }
 

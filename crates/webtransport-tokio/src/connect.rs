@@ -79,6 +79,7 @@ pub async fn request_session(
         .into_parts();
     let response = Response::from_parts(parts, ());
     let Answer::Established(protocol) = request.answer(&response) else {
+        group.refuse_session(stream.stream());
         stream.reset(code::ALPN_ERROR);
         return Err(ConnectError::WrongProtocol);
     };

@@ -10,7 +10,7 @@ use courser_base::Time;
 use courser_http3_tokio::{Code, Error, Origin, Upgraded};
 use courser_quic::hooks::ConnectionHooks as _;
 use courser_quic::runtime::{self, Sleep};
-use courser_webtransport::{Output, Sessions};
+use courser_webtransport::{self as sans, Output, Sessions};
 use tokio::io::AsyncWrite;
 
 use crate::error::var_int;
@@ -129,25 +129,19 @@ impl Driver {
         let (acknowledged, shared) = (stream.acknowledged(), self.shared.clone());
         runtime::spawn(async move {
             let is_delivered = acknowledged.await.is_ok();
-            shared.delivered.send_replace(Some(is_delivered));
+            shared.on_delivered(is_delivered);
         });
     }
 
-    /// Resets the stream although it does not accept content, once the time for its end has passed.
+    /// Resets the stream although it does not accept content: after a violation of the peer, and once the time for its end
+    /// has passed.
     fn poll_reset(&mut self, cx: &Context<'_>) -> Poll<()> {
         if self.shared.ended().is_none() {
             return Poll::Pending;
         }
-        let now = self.shared.table.now();
-        let output = self.shared.drive(cx, |session| {
-            match session.next_timeout().is_none_or(|at| at <= now) {
-                true => session.poll_output(),
-                false => None,
-            }
-        });
-        match output {
-            Some(Output::Reset(code)) => self.reset(code),
-            Some(_) | None => return Poll::Pending,
+        match self.shared.drive(cx, sans::Session::poll_reset) {
+            Some(code) => self.reset(code),
+            None => return Poll::Pending,
         }
         Poll::Ready(())
     }
@@ -222,9 +216,8 @@ impl Driver {
 impl Drop for Driver {
     /// A runtime that ends drops the task, and nothing would tell the application.
     fn drop(&mut self) {
-        let delivered = &self.shared.delivered;
         if !self.reports_delivery {
-            delivered.send_replace(Some(false));
+            self.shared.on_delivered(false);
         }
         self.shared
             .update(|session, now| session.on_connection_lost(now));

@@ -9,7 +9,7 @@ use crate::monitor::Monitor;
 /// Announces WebTransport in the settings of HTTP/3, in all dialects of `config`, and claims its streams.
 ///
 /// It turns on HTTP Datagrams and, on a server, extended CONNECT, and lets the peer open 1024 streams in each direction
-/// (limit K586), because browsers fail to open a stream instead of waiting.
+/// (limit K593), because browsers fail to open a stream instead of waiting.
 ///
 /// The [`Monitor`] counts the sessions of all connections that get this configuration.
 ///
@@ -53,5 +53,5 @@ pub(crate) struct Enabled {
 
 /// The name of the group of extensions.
 pub(crate) const NAME: &str = "webtransport";
-/// Streams in each direction that the peer may have open on the connection (limit K586).
+/// Streams in each direction that the peer may have open on the connection (limit K593).
 const STREAMS: u64 = 1024;

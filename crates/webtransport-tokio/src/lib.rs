@@ -5,7 +5,8 @@
 //! are offered; [`Session::dialect`] tells which one a session uses.
 //!
 //! - [`enable`] announces WebTransport in the settings of a connection.
-//! - [`upgrade`] accepts a session in any tower or axum service.
+//! - [`upgrade`] accepts a session in any tower or axum service. With the feature `axum`, [`Upgrade`] is an argument of
+//!   handlers.
 //! - [`connect`] requests a session on a [`Client`](courser_http3_tokio::Client) of HTTP/3.
 //! - [`Listener`] and [`Client`] are for programs that use nothing else of HTTP.
 //!
@@ -56,6 +57,8 @@ mod connect;
 mod driver;
 mod enable;
 mod error;
+#[cfg(feature = "axum")]
+mod extractor;
 mod incoming;
 mod listener;
 mod monitor;
@@ -66,6 +69,7 @@ mod send_stream;
 mod session;
 mod shared;
 mod stats;
+mod stream_hasher;
 mod table;
 mod transport;
 mod upgrade;

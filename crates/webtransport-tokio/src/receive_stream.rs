@@ -10,8 +10,7 @@ use bytes::Bytes;
 use courser_quic as quic;
 use courser_quic::hooks::{RecvStreamHooks as _, has_runtime};
 use courser_quic::{StreamId, runtime};
-use courser_webtransport::{ApplicationCode, StreamHeader, code};
-use courser_wire::Direction;
+use courser_webtransport::{ApplicationCode, code};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::error::{ReadError, ReadToEndError, application, var_int};
@@ -26,7 +25,8 @@ pub struct RecvStream {
     first: Bytes,
     stream: quic::RecvStream,
     session: Arc<Handle>,
-    direction: Direction,
+    /// The length of the header of a stream of the peer. Those of this end begin without one.
+    header: u8,
     /// Bytes of the body that were read.
     read: u64,
     has_ended: bool,
@@ -39,13 +39,13 @@ impl RecvStream {
         session: Arc<Handle>,
         first: Bytes,
         stream: quic::RecvStream,
-        direction: Direction,
+        header: u8,
     ) -> Self {
         Self {
             first,
             stream,
             session,
-            direction,
+            header,
             read: 0,
             has_ended: false,
             is_counted: false,
@@ -147,7 +147,8 @@ impl RecvStream {
     /// Returns the number of bytes in the stream, once the peer has announced it with the end or with a reset. It does
     /// not count the header with the number of the session.
     pub fn final_size(&self) -> Option<u64> {
-        Some(self.stream.final_size()?.saturating_sub(self.header()))
+        let size = self.stream.final_size()?;
+        Some(size.saturating_sub(self.header.into()))
     }
 
     /// Reads everything up to the end of the stream, at most `limit` bytes.
@@ -206,7 +207,7 @@ impl RecvStream {
         if is_counted || !is_needed || !has_runtime() {
             return;
         }
-        let (header, read) = (self.header(), self.read);
+        let (header, read) = (self.header.into(), self.read);
         let mut stream = self.stream.take();
         // Fails if it was stopped.
         let _ = stream.stop(quic::VarInt::from_u32(0));
@@ -216,15 +217,6 @@ impl RecvStream {
                 shared.on_reset(final_size, header, read);
             }
         });
-    }
-
-    /// Returns the length of the header of this stream. Those of this end begin without one of the peer.
-    fn header(&self) -> u64 {
-        let session = &self.session.0;
-        match self.stream.id().initiator() == session.quic().side() {
-            true => 0,
-            false => StreamHeader::new(self.direction, session.id).len() as u64,
-        }
     }
 
     /// Returns the stream ID.
@@ -248,7 +240,11 @@ impl RecvStream {
             return Poll::Ready(Ok(None));
         }
         let chunk = if self.first.is_empty() || most == 0 {
-            ready!(self.stream.poll_read_chunk(cx, most))
+            // The end costs no further turn if it is there.
+            match most == usize::MAX {
+                true => ready!(self.stream.poll_read_chunk_and_end(cx)),
+                false => ready!(self.stream.poll_read_chunk(cx, most)),
+            }
         } else {
             Ok(Some(self.first.split_to(self.first.len().min(most))))
         };
@@ -266,7 +262,7 @@ impl RecvStream {
             return;
         }
         if let Some(final_size) = self.stream.final_size() {
-            session.on_reset(final_size, self.header(), self.read);
+            session.on_reset(final_size, self.header.into(), self.read);
         }
     }
 }

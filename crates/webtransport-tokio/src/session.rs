@@ -19,7 +19,7 @@ use crate::error::{ExportError, SessionEnded};
 use crate::receive_stream::RecvStream;
 use crate::send_group::SendGroup;
 use crate::send_stream::SendStream;
-use crate::shared::{Handle, Shared};
+use crate::shared::{Credit, Handle, Shared};
 use crate::stats::SessionStats;
 
 /// A session of WebTransport: streams and datagrams beside the requests of a connection.
@@ -78,7 +78,7 @@ impl Session {
         match accepted {
             Ok(Some(stream)) => Ok(stream),
             // The task of the session tells why: perhaps a close has arrived before the connection was lost.
-            Ok(None) | Err(_) => Err(SessionEnded(self.shared().closed().await)),
+            Ok(None) | Err(_) => Err(self.ended().await),
         }
     }
 
@@ -98,11 +98,13 @@ impl Session {
             let counted = shared.update(|session, now| session.on_stream(now, direction));
             is_open = counted.is_ok();
         }
+        // At most sixteen.
+        let header = u8::try_from(stream.receive.header_len()).unwrap_or(u8::MAX);
         let (first, receive) = stream.receive.into_parts();
         let mut send = stream
             .send
             .map(|send| SendStream::new(self.0.clone(), send));
-        let mut receive = RecvStream::new(self.0.clone(), first, receive, direction);
+        let mut receive = RecvStream::new(self.0.clone(), first, receive, header);
         if !is_open {
             receive.give_up();
             send.iter_mut().for_each(SendStream::give_up);
@@ -120,27 +122,30 @@ impl Session {
     pub async fn open_bi(&self) -> Result<(SendStream, RecvStream), SessionEnded> {
         let shared = self.shared();
         let direction = Direction::Bidirectional;
-        let credit = shared
-            .stream_credit(direction)
-            .await
-            .map_err(SessionEnded)?;
+        let credit = shared.stream_credit(direction).await;
+        let credit = credit.map_err(SessionEnded)?;
         let turn = shared.turn_to_open(direction).await;
         let opened = shared.streams.open_bi(StreamHeader::BIDIRECTIONAL).await;
         drop(turn);
         let Ok((send, receive)) = opened else {
-            return Err(SessionEnded(shared.closed().await));
+            return Err(self.ended().await);
         };
-        credit.on_opened();
+        credit.into_iter().for_each(Credit::on_opened);
         shared.counters.streams_opened.fetch_add(1, Relaxed);
         let is_open = shared.add_stream(send.id(), 2);
         let mut send = SendStream::new(self.0.clone(), send);
-        let mut receive = RecvStream::new(self.0.clone(), Bytes::new(), receive, direction);
+        let mut receive = RecvStream::new(self.0.clone(), Bytes::new(), receive, 0);
         if !is_open {
             send.give_up();
             receive.give_up();
-            return Err(SessionEnded(shared.closed().await));
+            return Err(self.ended().await);
         }
         Ok((send, receive))
+    }
+
+    /// Waits for the reason of the end. Boxed, because nearly no stream needs it.
+    async fn ended(&self) -> SessionEnded {
+        SessionEnded(Box::pin(self.shared().closed()).await)
     }
 
     /// Opens a unidirectional stream. Waits while the peer allows none.
@@ -158,15 +163,15 @@ impl Session {
         let opened = shared.streams.open_uni(StreamHeader::UNIDIRECTIONAL).await;
         drop(turn);
         let Ok(send) = opened else {
-            return Err(SessionEnded(shared.closed().await));
+            return Err(self.ended().await);
         };
-        credit.on_opened();
+        credit.into_iter().for_each(Credit::on_opened);
         shared.counters.streams_opened.fetch_add(1, Relaxed);
         let is_open = shared.add_stream(send.id(), 1);
         let mut send = SendStream::new(self.0.clone(), send);
         if !is_open {
             send.give_up();
-            return Err(SessionEnded(shared.closed().await));
+            return Err(self.ended().await);
         }
         Ok(send)
     }
@@ -198,7 +203,7 @@ impl Session {
     pub fn close(&self, code: u32, message: &str) -> Closing {
         self.shared()
             .close(CloseReason::new(ApplicationCode(code), message));
-        Closing::new(self.shared())
+        Closing::new(self.0.0.clone())
     }
 
     /// Waits for the end of the session, and returns its reason: who has closed it, with which code and message.

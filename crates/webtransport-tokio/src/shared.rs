@@ -1,6 +1,8 @@
 //! The state that the handles and the task of one session share.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Waker};
 use std::time::Duration;
@@ -15,11 +17,12 @@ use courser_webtransport::{
 };
 use courser_wire::Direction;
 use http::{HeaderValue, Uri};
-use tokio::sync::{Notify, Semaphore, SemaphorePermit, watch};
+use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
 use crate::error::var_int;
 use crate::monitor::{Listed, Place, SessionFacts};
 use crate::stats::{Counters, SessionStats};
+use crate::stream_hasher::StreamHasher;
 use crate::table::Table;
 
 /// The state of one session.
@@ -40,10 +43,10 @@ pub(crate) struct Shared {
     core: Mutex<Core>,
     /// Notified when further streams may be opened.
     allowed: Notify,
-    closed: watch::Sender<Option<Closed>>,
-    draining: watch::Sender<bool>,
-    /// Whether the peer has acknowledged the end of the session, once that is known.
-    pub(crate) delivered: watch::Sender<Option<bool>>,
+    /// Notified when a fact about the end becomes known. Smaller than a channel for each of them.
+    changed: Notify,
+    /// True once the reason of the end is known, so that streams need not take the lock for it.
+    has_ended: AtomicBool,
     /// Tasks that open streams, by direction, one after the other.
     opening: [Semaphore; 2],
 }
@@ -54,13 +57,18 @@ struct Core {
     /// The task that writes and reads the CONNECT stream.
     driver: Option<Waker>,
     /// The halves of streams that the application has, by stream.
-    open: BTreeMap<StreamId, u8>,
+    open: HashMap<StreamId, u8, StreamHasher>,
     /// The tasks that wait for credit for bytes, by stream.
     writers: BTreeMap<StreamId, Waker>,
     /// Credit for streams whose opening was given up, bidirectional and unidirectional.
     spare: [u64; 2],
     /// The place among the sessions of all connections, until the end.
     place: Option<Place>,
+    is_draining: bool,
+    /// The reason of the end, once the tables of the connection have forgotten the session.
+    closed: Option<Closed>,
+    /// Whether the peer has acknowledged the end of the session, once that is known.
+    delivered: Option<bool>,
 }
 
 /// The handle of an application. When the last one is dropped, the session is closed.
@@ -108,15 +116,17 @@ impl Shared {
             core: Mutex::new(Core {
                 session,
                 driver: None,
-                open: BTreeMap::new(),
+                open: HashMap::default(),
                 writers: BTreeMap::new(),
                 spare: [0; 2],
                 place: None,
+                is_draining: false,
+                closed: None,
+                delivered: None,
             }),
             allowed: Notify::new(),
-            closed: watch::Sender::new(None),
-            draining: watch::Sender::new(false),
-            delivered: watch::Sender::new(None),
+            changed: Notify::new(),
+            has_ended: AtomicBool::new(false),
             opening: [Semaphore::new(1), Semaphore::new(1)],
         });
         let listed: Weak<Self> = Arc::downgrade(&shared);
@@ -164,12 +174,19 @@ impl Shared {
         self.streams.extension().quic()
     }
 
-    /// Changes the session, and tells all tasks what has changed.
+    /// Changes the session, and tells all tasks what has changed. The task of the CONNECT stream runs only if it has
+    /// something to do: reads and writes of streams change credit, and seldom lead to a capsule.
     pub(crate) fn update<R>(&self, change: impl FnOnce(&mut sans::Session, Time) -> R) -> R {
         let now = self.table.now();
         let mut core = self.core.hold();
+        let timeout = core.session.next_timeout();
         let result = change(&mut core.session, now);
-        let mut woken: Vec<Waker> = core.driver.take().into_iter().collect();
+        let session = &core.session;
+        let is_due = session.has_output() || session.is_over() || session.next_timeout() != timeout;
+        let mut woken: Vec<Waker> = Vec::new();
+        if is_due {
+            woken.extend(core.driver.take());
+        }
         let mut ended = None;
         let (mut is_allowed, mut is_draining) = (false, false);
         while let Some(event) = core.session.poll_event() {
@@ -188,7 +205,8 @@ impl Shared {
         drop(core);
         if is_draining {
             self.record(|| SessionChange::Draining { by_peer: true });
-            self.draining.send_replace(true);
+            self.core.hold().is_draining = true;
+            self.changed.notify_waiters();
         }
         if let Some((closed, open, place)) = ended {
             self.table.on_ended(self.id);
@@ -196,7 +214,9 @@ impl Shared {
             if let Some(place) = place {
                 place.on_ended(self.counters.streams(), self.datagrams.dropped());
             }
-            self.closed.send_replace(Some(closed));
+            self.core.hold().closed = Some(closed);
+            self.has_ended.store(true, Release);
+            self.changed.notify_waiters();
             self.streams.end();
             for stream in open.into_keys() {
                 self.quic()
@@ -240,23 +260,42 @@ impl Shared {
     }
 
     pub(crate) fn ended(&self) -> Option<Closed> {
-        self.closed.borrow().clone()
+        match self.has_ended.load(Acquire) {
+            true => self.core.hold().closed.clone(),
+            false => None,
+        }
     }
 
     pub(crate) async fn closed(&self) -> Closed {
-        let mut receiver = self.closed.subscribe();
-        let closed = receiver.wait_for(Option::is_some).await;
-        // The sender is in `self`, so there is a value.
-        closed
-            .ok()
-            .and_then(|closed| closed.clone())
-            .unwrap_or(Closed::ConnectionLost)
+        self.until(|core| core.closed.clone()).await
     }
 
     pub(crate) async fn draining(&self) {
-        let mut receiver = self.draining.subscribe();
-        // The sender is in `self`.
-        let _ = receiver.wait_for(|is_draining| *is_draining).await;
+        self.until(|core| core.is_draining.then_some(())).await;
+    }
+
+    /// Records whether the peer has acknowledged the end of the session.
+    pub(crate) fn on_delivered(&self, is_delivered: bool) {
+        self.core.hold().delivered = Some(is_delivered);
+        self.changed.notify_waiters();
+    }
+
+    /// Waits until it is known whether the peer has acknowledged the end of the session.
+    pub(crate) async fn delivered(&self) -> bool {
+        self.until(|core| core.delivered).await
+    }
+
+    /// Waits for a fact about the end.
+    async fn until<T>(&self, fact: impl Fn(&Core) -> Option<T>) -> T {
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            changed.as_mut().enable();
+            let known = fact(&self.core.hold());
+            if let Some(known) = known {
+                return known;
+            }
+            changed.await;
+        }
     }
 
     /// Adds the halves of a stream to those that end with the session. Returns false if it has ended.
@@ -346,24 +385,46 @@ impl Shared {
         let _ = self.update(|session, now| session.on_stream_reset(now, reset));
     }
 
-    /// Waits for credit for a stream in this direction.
-    pub(crate) async fn stream_credit(&self, direction: Direction) -> Result<Credit<'_>, Closed> {
+    /// Takes credit for a stream in this direction, and waits for it if there is none. `None` without flow control.
+    pub(crate) async fn stream_credit(
+        &self,
+        direction: Direction,
+    ) -> Result<Option<Credit<'_>>, Closed> {
+        if let Some(closed) = self.ended() {
+            return Err(closed);
+        }
+        if !self.has_flow_control {
+            return Ok(None);
+        }
+        if let Some(credit) = self.take_credit(direction) {
+            return Ok(Some(credit));
+        }
+        // Boxed, because few streams have to wait, and the future of each would reserve memory for it.
+        Box::pin(self.wait_for_credit(direction)).await.map(Some)
+    }
+
+    fn take_credit(&self, direction: Direction) -> Option<Credit<'_>> {
+        let is_taken = self.take_spare(direction)
+            || self
+                .update(|session, _| session.open_stream(direction))
+                .is_ok();
+        // Not `then_some`: credit that is dropped unused goes to the next stream.
+        is_taken.then(|| Credit {
+            shared: self,
+            direction,
+            is_used: false,
+        })
+    }
+
+    async fn wait_for_credit(&self, direction: Direction) -> Result<Credit<'_>, Closed> {
         loop {
             let mut allowed = std::pin::pin!(self.allowed.notified());
             allowed.as_mut().enable();
             if let Some(closed) = self.ended() {
                 return Err(closed);
             }
-            if self.take_spare(direction)
-                || self
-                    .update(|session, _| session.open_stream(direction))
-                    .is_ok()
-            {
-                return Ok(Credit {
-                    shared: self,
-                    direction,
-                    is_used: false,
-                });
+            if let Some(credit) = self.take_credit(direction) {
+                return Ok(credit);
             }
             allowed.await;
         }
@@ -376,10 +437,19 @@ impl Shared {
             &self.opening[index(direction)],
             &self.table.opening[index(direction)],
         );
-        // Both are fair, and neither is ever closed.
-        let own = own.acquire().await.expect("it is never closed");
-        let all = all.acquire().await.expect("it is never closed");
-        [all, own]
+        // Both are fair, so that nobody waits if there is a permit, and neither is ever closed.
+        if let Ok(own) = own.try_acquire()
+            && let Ok(all) = all.try_acquire()
+        {
+            return [all, own];
+        }
+        // Boxed like other waits.
+        Box::pin(async {
+            let own = own.acquire().await.expect("it is never closed");
+            let all = all.acquire().await.expect("it is never closed");
+            [all, own]
+        })
+        .await
     }
 
     fn take_spare(&self, direction: Direction) -> bool {

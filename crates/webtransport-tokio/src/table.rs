@@ -18,7 +18,7 @@ use crate::monitor::Monitor;
 #[derive(Debug)]
 pub(crate) struct Table {
     began: Instant,
-    sessions: Mutex<Sessions<()>>,
+    sessions: Mutex<Sessions>,
     /// Sessions that open a stream, by direction, one after the other.
     pub(crate) opening: [Semaphore; 2],
     /// The sessions of all connections.
@@ -53,7 +53,7 @@ impl Table {
         self.began + time.saturating_since(Time::ZERO)
     }
 
-    pub(crate) fn with<R>(&self, run: impl FnOnce(&mut Sessions<()>) -> R) -> R {
+    pub(crate) fn with<R>(&self, run: impl FnOnce(&mut Sessions) -> R) -> R {
         run(&mut self.sessions.hold())
     }
 
@@ -98,13 +98,7 @@ impl Table {
             max_datagram_frame_size: quic.max_datagram_size().map_or(0, |size| size as u64),
             reset_stream_at: quic.accepts_reset_at(),
         };
-        let result = self.with(|sessions| {
-            let result = sessions.on_peer(&peer);
-            // No request is held, and no stream waits here.
-            while sessions.poll_event().is_some() {}
-            result
-        });
-        match result {
+        match self.with(|sessions| sessions.on_peer(&peer)) {
             Ok(()) => true,
             Err(error) => {
                 group.fail(error.code, error.reason);

@@ -48,6 +48,28 @@ pub fn upgrade<B>(request: &mut Request<B>) -> Upgrade {
 }
 
 /// A request that may become a session. See [`upgrade`].
+///
+/// With the feature `axum` it is an extractor, an argument of handlers:
+///
+#[cfg_attr(feature = "axum", doc = "```")]
+#[cfg_attr(not(feature = "axum"), doc = "```ignore")]
+/// # mod courser { pub use courser_webtransport_tokio as webtransport; }
+/// use axum::response::Response;
+/// use axum::{Router, routing::any};
+/// use courser::webtransport::{Session, Upgrade};
+///
+/// async fn echo(upgrade: Upgrade) -> Response {
+///     upgrade.accept(|session: Session| async move {
+///         let (mut send, mut receive) = session.accept_bi().await?;
+///         tokio::io::copy(&mut receive, &mut send).await?;
+///         send.finish()?;
+///         session.closed().await;
+///         Ok::<_, Box<dyn std::error::Error + Send + Sync>>(())
+///     }).await
+/// }
+///
+/// let app: Router = Router::new().route("/echo", any(echo));
+/// ```
 #[derive(Debug)]
 #[must_use = "the session is refused when this is dropped"]
 pub struct Upgrade {

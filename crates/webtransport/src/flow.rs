@@ -119,6 +119,16 @@ impl Flow {
         self.data_of_peer.consume(now, rtt, bytes);
     }
 
+    /// Returns true if there is a [capsule](Self::poll_capsule) to send.
+    pub(crate) fn has_capsule(&self) -> bool {
+        self.data_of_peer.is_due()
+            || self.bidi_of_peer.next_limit().is_some()
+            || self.uni_of_peer.next_limit().is_some()
+            || self.data.is_report_due()
+            || self.bidi.is_report_due()
+            || self.uni.is_report_due()
+    }
+
     /// Returns the next capsule to send.
     pub(crate) fn poll_capsule(&mut self) -> Option<SessionCapsule> {
         use Direction::{Bidirectional, Unidirectional};

@@ -1,8 +1,7 @@
 //! WebTransport over HTTP/3 without a transport, in the four dialects that browsers and libraries speak.
 //!
 //! The crate decides, and the caller acts: it owns the streams, sends the requests and reads the clock. [`Sessions`] is
-//! the table of one connection. It knows the [`Agreement`] of both ends, admits requests, and tells to which session a
-//! stream or a datagram belongs. A [`Session`] is the state of one session: the capsules on its CONNECT stream, its
+//! the table of one connection. It knows the [`Agreement`] of both ends, and admits requests. A [`Session`] is the state of one session: the capsules on its CONNECT stream, its
 //! flow control and its end. No type has a clock, a socket or a task, and all memory is bounded.
 //!
 //! # The life of a session
@@ -18,8 +17,8 @@
 //! let now = Time::ZERO;
 //!
 //! // Each end announces all dialects in its SETTINGS, and reads those of the other.
-//! let mut client = Sessions::<u64>::new(Side::Client, Config::new());
-//! let mut server = Sessions::<u64>::new(Side::Server, Config::new());
+//! let mut client = Sessions::new(Side::Client, Config::new());
+//! let mut server = Sessions::new(Side::Server, Config::new());
 //! fn peer(settings: &[(u64, u64)]) -> Peer<'_> {
 //!     Peer {
 //!         settings,
@@ -39,10 +38,8 @@
 //!     .protocols(Protocols::new(["chat.2", "chat.1"])?);
 //! let request = wish.to_request(client.check_available()?)?;
 //! let mut of_client = client.on_requested(id)?;
-//! client.set_requests(1); // Opened.
-//! server.set_requests(100); // Granted.
 //!
-//! // Without waiting for the response it opens a stream, which may arrive first and then waits.
+//! // Without waiting for the response it opens a stream, which may arrive first and then has to wait.
 //! of_client.open_stream(Direction::Unidirectional)?;
 //! let mut bytes = StreamHeader::new(Direction::Unidirectional, id).as_ref().to_vec();
 //! bytes.extend_from_slice(b"hello");
@@ -50,9 +47,7 @@
 //! let HeaderStep::Complete { session, rest, .. } = reader.read(bytes.into())? else {
 //!     unreachable!("the header is whole");
 //! };
-//! let number = 2; // The stream, as the caller handles it.
-//! let fate = server.on_stream(now, session, Direction::Unidirectional, number)?;
-//! assert_eq!(fate, StreamFate::Wait);
+//! assert_eq!(session, id);
 //!
 //! // The server accepts, and the stream belongs to the session.
 //! let Admission::Open(opening) = server.on_request(now, id, &request, false) else {
@@ -62,8 +57,6 @@
 //! let mut response = http::Response::new(());
 //! *response.headers_mut() = opening.response_headers(protocol)?;
 //! let mut of_server = server.accept(id).expect("the request is open");
-//! let stream = Event::Stream(id, Direction::Unidirectional, number);
-//! assert_eq!(server.poll_event(), Some(stream));
 //! of_server.on_stream(now, Direction::Unidirectional).expect("within the limit");
 //! of_server.on_data(now, rest.len() as u64).expect("within the limit");
 //!
@@ -85,12 +78,10 @@
 //! of_server.on_content_end(now);
 //! assert!(of_client.is_over() && of_server.is_over());
 //!
-//! // Late streams are refused, because both tables remember the number.
+//! // There is room for another session.
 //! client.on_ended(id);
 //! server.on_ended(id);
-//! let late = server.on_stream(now, id, Direction::Unidirectional, 6)?;
-//! let is_gone = |code| code == code::SESSION_GONE;
-//! assert!(matches!(late, StreamFate::Refuse { code, .. } if is_gone(code)));
+//! assert!(client.is_empty() && server.is_empty());
 //! # Ok(())
 //! # }
 //! ```
@@ -99,15 +90,18 @@
 //!
 //! - Announce [`Config::settings`], claim streams of the two numbers in [`StreamHeader`], and pass the peer's
 //!   announcements to [`Sessions::on_peer`].
-//! - Pass each request for which [`is_session_request`] is true to [`Sessions::on_request`], each stream of the peer
-//!   whose header is complete to [`Sessions::on_stream`], each datagram to [`Sessions::on_datagram`], and act on the
-//!   fate that is returned. Poll events after each call.
+//! - Pass each request for which [`is_session_request`] is true to [`Sessions::on_request`], and act on the
+//!   [`Admission`].
+//! - Deliver streams and datagrams to the sessions that they name. Those of requests that may arrive, or are not answered,
+//!   wait within a number and a time (draft-ietf-webtrans-http3-16 §4.6); other streams are refused with
+//!   [`BUFFERED_STREAM_REJECTED`](code::BUFFERED_STREAM_REJECTED), or with [`SESSION_GONE`](code::SESSION_GONE) after the end
+//!   of their session, and other datagrams are dropped. A number that no request can have is a connection error `H3_ID_ERROR`.
 //! - Pass the content of each CONNECT stream to its [`Session`], and carry out its [`Output`]s when the stream accepts
 //!   content. Never wait for that before reading: a peer that grants no credit must not stop the session.
 //! - If [`Session::has_flow_control`], ask for credit before opening streams and sending their bodies, and report the
 //!   streams and bytes of the peer. Otherwise, skip all of this.
 //! - Reset streams as [`ResetPlan`] says, with the codes of [`ApplicationCode`].
-//! - Call `on_timeout` of both types at their `next_timeout`.
+//! - Call [`Session::on_timeout`] at its [`next_timeout`](Session::next_timeout).
 #![forbid(unsafe_code)]
 
 mod agreement;
@@ -148,5 +142,5 @@ pub use request::{
 pub use reset::ResetPlan;
 pub use session::{OpenError, Output, Session, SessionEvent, StreamReset};
 pub use session_id::SessionId;
-pub use sessions::{Admission, DatagramFate, Event, Sessions, StreamFate, Unavailable};
+pub use sessions::{Admission, Sessions, Unavailable};
 pub use stream_header::{HeaderStep, StreamHeader, StreamHeaderReader};

@@ -50,7 +50,7 @@ enum Origin {
 /// A text that is not an origin.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error(
-    "`{0}` is not an origin: allowed are a scheme and a host with an optional port, such as https://app.example:8443, and null"
+    "`{0}` is not an origin: allowed are a scheme and a host with an optional port, without wildcards, such as https://app.example:8443, and null"
 )]
 pub struct InvalidOrigin(String);
 
@@ -173,7 +173,10 @@ impl Origin {
         }
         let (scheme, authority) = text.split_once("://")?;
         // `Uri` accepts an empty scheme.
-        if scheme.is_empty() || text.len() > LONGEST || authority.contains(['/', '@', '?', '#']) {
+        if scheme.is_empty()
+            || text.len() > LONGEST
+            || authority.contains(['/', '@', '?', '#', '*'])
+        {
             return None;
         }
         // Checks the syntax of the parts.

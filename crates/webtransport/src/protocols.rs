@@ -1,11 +1,8 @@
 //! Names of application protocols, in structured fields (draft-ietf-webtrans-http3-16 §3.3, RFC 9651).
 
-mod parser;
-
+use courser_http3::structured_fields::Parser;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use thiserror::Error;
-
-use self::parser::Parser;
 
 /// A list of application protocols in order of preference, as a client offers them.
 ///

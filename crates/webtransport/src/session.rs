@@ -242,13 +242,32 @@ impl Session {
                     Output::Finish
                 }
             }),
+            SendHalf::Resetting(_) => self.poll_reset().map(Output::Reset),
+            SendHalf::Ended => None,
+        }
+    }
+
+    /// Returns the code with which the CONNECT stream is to be reset now, once. Unlike other outputs it does not wait until
+    /// the stream has accepted what was written before.
+    pub fn poll_reset(&mut self) -> Option<Code> {
+        match self.send {
             SendHalf::Resetting(code) => {
-                let code = *code;
                 self.send = SendHalf::Ended;
                 self.receive = ReceiveHalf::Ended;
-                Some(Output::Reset(code))
+                Some(code)
             }
-            SendHalf::Ended => None,
+            _ => None,
+        }
+    }
+
+    /// Returns true if [`poll_output`](Self::poll_output) has a step.
+    pub fn has_output(&self) -> bool {
+        match self.send {
+            SendHalf::Open => {
+                self.drain == Drain::Due || self.flow.as_ref().is_some_and(Flow::has_capsule)
+            }
+            SendHalf::Closing(_) | SendHalf::Resetting(_) => true,
+            SendHalf::Ended => false,
         }
     }
 

@@ -50,7 +50,7 @@ impl fmt::Display for SessionId {
 }
 
 /// Returns the connection error for a session ID that cannot exist.
-pub(crate) const fn invalid(reason: &'static str) -> Error {
+const fn invalid(reason: &'static str) -> Error {
     Error {
         code: Code::ID_ERROR,
         scope: Scope::Connection,

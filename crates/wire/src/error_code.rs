@@ -48,6 +48,15 @@ impl TransportErrorCode {
     /// its negotiation. RFC 9368 §4.
     pub const VERSION_NEGOTIATION_ERROR: Self = Self(0x11);
 
+    /// The path is abandoned at the request of the application. RFC 10069 §4.2.1.
+    pub const APPLICATION_ABANDON_PATH: Self = Self(0x3e);
+    /// The path is abandoned because resources are short. RFC 10069 §4.2.1.
+    pub const PATH_RESOURCE_LIMIT_REACHED: Self = Self(0x3e75);
+    /// The path is abandoned because it is unstable or performs poorly. RFC 10069 §4.2.1.
+    pub const PATH_UNSTABLE_OR_POOR: Self = Self(0x3e76);
+    /// The path is abandoned because it has no connection ID. RFC 10069 §4.2.1.
+    pub const NO_CID_AVAILABLE_FOR_PATH: Self = Self(0x3e77);
+
     /// Returns the CRYPTO_ERROR code of a TLS handshake that failed with this alert. RFC 9001 §4.8.
     pub const fn crypto(alert: u8) -> Self {
         Self(CRYPTO_ERROR | alert as u64)
@@ -92,6 +101,10 @@ impl TransportErrorCode {
             Self::AEAD_LIMIT_REACHED => "AEAD_LIMIT_REACHED",
             Self::NO_VIABLE_PATH => "NO_VIABLE_PATH",
             Self::VERSION_NEGOTIATION_ERROR => "VERSION_NEGOTIATION_ERROR",
+            Self::APPLICATION_ABANDON_PATH => "APPLICATION_ABANDON_PATH",
+            Self::PATH_RESOURCE_LIMIT_REACHED => "PATH_RESOURCE_LIMIT_REACHED",
+            Self::PATH_UNSTABLE_OR_POOR => "PATH_UNSTABLE_OR_POOR",
+            Self::NO_CID_AVAILABLE_FOR_PATH => "NO_CID_AVAILABLE_FOR_PATH",
             _ => return None,
         })
     }

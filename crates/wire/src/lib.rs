@@ -16,6 +16,7 @@ mod connection_id;
 mod error;
 mod error_code;
 mod multiplex;
+mod path_id;
 mod reader;
 mod stream_id;
 mod var_int;
@@ -28,10 +29,12 @@ pub use connection_id::ConnectionId;
 pub use error::{DecodeError, DecodeErrorKind};
 pub use error_code::{ApplicationErrorCode, TransportErrorCode};
 pub use frame::{
-    Ack, AckRanges, CloseKind, ConnectionClose, Crypto, DataBlocked, Datagram, Frame, FrameError,
-    FrameKind, FrameType, Frames, MaxData, MaxStreamData, MaxStreams, NewConnectionId, NewToken,
-    PathChallenge, PathResponse, ResetStream, ResetStreamAt, RetireConnectionId, StopSending,
-    Stream, StreamDataBlocked, StreamsBlocked,
+    Ack, AckRanges, AddAddress, CloseKind, ConnectionClose, Crypto, DataBlocked, Datagram, Frame,
+    FrameError, FrameKind, FrameType, Frames, MaxData, MaxPathId, MaxStreamData, MaxStreams,
+    NewConnectionId, NewToken, ObservedAddress, PathAbandon, PathAck, PathChallenge,
+    PathCidsBlocked, PathNewConnectionId, PathResponse, PathRetireConnectionId, PathStatus,
+    PathsBlocked, ReachOut, RemoveAddress, ResetStream, ResetStreamAt, RetireConnectionId,
+    StopSending, Stream, StreamDataBlocked, StreamsBlocked,
 };
 pub use multiplex::DatagramProtocol;
 pub use packet::{
@@ -39,10 +42,11 @@ pub use packet::{
     ShortHeader, VersionNegotiation,
 };
 pub use packet_number::{MAX_PACKET_NUMBER, PacketNumber};
+pub use path_id::PathId;
 pub use reader::Reader;
 pub use stream_id::{Direction, MAX_STREAMS, StreamId};
 pub use transport_parameters::{
-    ParameterError, PreferredAddress, TransportParameters, VersionInformation,
+    AddressDiscovery, ParameterError, PreferredAddress, TransportParameters, VersionInformation,
 };
 pub use var_int::{TooLarge, VarInt};
 pub use varint::{MAX_VARINT, varint_len};

@@ -1,16 +1,21 @@
 //! courser.
 
+use std::convert::Infallible;
+use std::future::ready;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use axum::Router;
-use axum::extract::{Request, State};
-use axum::routing::any;
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, Request, State};
+use axum::response::Html;
+use axum::routing::{any, get};
 use courser::webtransport::{
     self, ApplicationCode, Closed, Config, Origins, Protocols, ReadError, SessionRequest,
     WriteError,
 };
 use courser::{ClientConfig, Connection, Endpoint, Identity, Side, h3};
+use futures::stream;
 use tokio::sync::OnceCell;
 
 use crate::end::{Broken, Connect, Receiving, Sending, Session};
@@ -21,7 +26,14 @@ pub async fn serve((certificate, key): (&str, &str)) -> Result<()> {
     let last = Last::default();
     let mut serving = tokio::task::JoinSet::new();
     for origins in [Origins::any(), Origins::same_host()] {
-        let app = Router::new().fallback(any(accept)).with_state(last.clone());
+        let app = Router::new()
+            .route(
+                "/download",
+                get(async || Html(include_str!("../download.html"))),
+            )
+            .route("/bytes/{count}", get(bytes).fallback(accept))
+            .fallback(any(accept))
+            .with_state(last.clone());
         let mut settings = h3::Config::new(Side::Server);
         let config = Config {
             origins,
@@ -38,6 +50,17 @@ pub async fn serve((certificate, key): (&str, &str)) -> Result<()> {
         done??;
     }
     Ok(())
+}
+
+/// Answers a request of a page with so many bytes.
+async fn bytes(Path(count): Path<u64>) -> Body {
+    let chunk = Bytes::from_static(&[0; 64 * 1024]);
+    let chunks = stream::unfold(count, move |left| {
+        let next = chunk.slice(..left.min(chunk.len() as u64) as usize);
+        let rest = left - next.len() as u64;
+        ready((!next.is_empty()).then_some((Ok::<_, Infallible>(next), rest)))
+    });
+    Body::from_stream(chunks)
 }
 
 async fn accept(State(last): State<Last>, mut request: Request) -> axum::response::Response {

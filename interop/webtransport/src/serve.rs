@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `/echo` | returns streams, datagrams, and the codes of streams |
 //! | `/open/N` | opens N streams of each kind, waits for the echo of the bidirectional ones, and opens one more |
+//! | `/bytes/N` | answers a bidirectional stream with N bytes |
 //! | `/close` | closes with 9 and "server" when a bidirectional stream has come |
 //! | `/drain` | asks to end the session soon, and otherwise echoes |
 //! | `/last` | opens a stream with the reason with which the last echo ended |
@@ -22,6 +23,9 @@ pub async fn session<S: Session>(session: S, path: &str, last: Last) -> Result<(
     let path = path.split('?').next().unwrap_or_default();
     if let Some(count) = path.strip_prefix("/open/") {
         return open(&session, count.parse()?).await;
+    }
+    if let Some(count) = path.strip_prefix("/bytes/") {
+        return bytes(&session, count.parse()?).await;
     }
     match path {
         "/close" => {
@@ -95,6 +99,20 @@ async fn echo_datagrams<S: Session>(session: S) -> Result<()> {
         // A datagram may be lost.
         let _ = session.send_datagram(payload);
     }
+}
+
+async fn bytes<S: Session>(session: &S, count: usize) -> Result<()> {
+    let (mut send, _receive) = session.accept_bi().await?;
+    let chunk = vec![0; 64 * 1024];
+    let mut left = count;
+    while left > 0 {
+        let next = left.min(chunk.len());
+        send.write_all(&chunk[..next]).await?;
+        left -= next;
+    }
+    send.finish().await;
+    session.closed().await;
+    Ok(())
 }
 
 async fn open<S: Session>(session: &S, count: usize) -> Result<()> {

@@ -73,6 +73,9 @@ pub struct ClientOptions {
     /// Streams of each connection in `up` and `down`.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub streams: u32,
+    /// Bytes of each datagram of `datagrams`.
+    #[arg(long, default_value_t = settings::DATAGRAM_PAYLOAD)]
+    pub payload: usize,
     /// The settings of the transport.
     #[command(flatten)]
     pub transport: TransportOptions,

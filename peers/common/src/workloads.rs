@@ -13,7 +13,7 @@ use crate::command_line::{ClientOptions, Scenario};
 use crate::latency::Latency;
 use crate::operations::{Done, in_flight};
 use crate::tally::Work;
-use crate::{ClientResult, Failure, PathCounts, settings, standard_input};
+use crate::{ClientResult, Failure, PathCounts, standard_input};
 
 /// Makes connections to one server.
 pub trait Client: Clone + Send + Sync + 'static {
@@ -73,7 +73,7 @@ pub async fn run<C: Client>(
         Scenario::Rr => requests(client, options).await?,
         Scenario::LatencyUp => beside_bulk(client, options.bytes, 0).await?,
         Scenario::LatencyDown => beside_bulk(client, 0, options.bytes).await?,
-        Scenario::Datagrams => datagrams(client, options.count).await?,
+        Scenario::Datagrams => datagrams(client, options.count, options.payload).await?,
         Scenario::Idle => return idle(client, options, version).await,
         Scenario::Http => return Err("this program does not speak HTTP".into()),
     };
@@ -187,9 +187,9 @@ async fn beside_bulk<C: Client>(client: &C, up: u64, down: u64) -> Result<Done, 
 
 /// Sends datagrams as fast as the stack takes them, and closes the connection when its queue is empty
 /// and what was under way has arrived.
-async fn datagrams<C: Client>(client: &C, count: u64) -> Result<Done, Failure> {
+async fn datagrams<C: Client>(client: &C, count: u64, payload: usize) -> Result<Done, Failure> {
     let connection = client.connect().await?;
-    let payload = Bytes::from(vec![0; settings::DATAGRAM_PAYLOAD]);
+    let payload = Bytes::from(vec![0; payload]);
     let room = connection.datagram_room();
     let start = Instant::now();
     for _ in 0..count {

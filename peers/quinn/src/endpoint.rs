@@ -18,11 +18,19 @@ use crate::stack;
 /// # Errors
 /// Returns an error if the identity cannot be read or the address is taken.
 pub fn server(options: &ServerOptions, alpn: &[u8]) -> Result<Endpoint, Failure> {
+    endpoint(Some(server_config(options, alpn)?), options.listen)
+}
+
+/// Returns the configuration of [`server`].
+///
+/// # Errors
+/// Returns an error if the identity cannot be read.
+pub fn server_config(options: &ServerOptions, alpn: &[u8]) -> Result<ServerConfig, Failure> {
     let tls = tls::server(&options.identity, &[alpn])?;
     let mut config = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls)?));
     let transport = transport(options.transport, options.streams, alpn)?;
     config.transport_config(Arc::new(transport));
-    endpoint(Some(config), options.listen)
+    Ok(config)
 }
 
 /// Creates the client of a command line for an application protocol.
@@ -30,10 +38,19 @@ pub fn server(options: &ServerOptions, alpn: &[u8]) -> Result<Endpoint, Failure>
 /// # Errors
 /// Returns an error if the certificate cannot be read.
 pub fn client(options: &ClientOptions, alpn: &[u8]) -> Result<Endpoint, Failure> {
+    let config = client_config(options, alpn)?;
+    Ok(stack::with_config(endpoint(None, options.local())?, config))
+}
+
+/// Returns the configuration of [`client`].
+///
+/// # Errors
+/// Returns an error if the certificate cannot be read.
+pub fn client_config(options: &ClientOptions, alpn: &[u8]) -> Result<ClientConfig, Failure> {
     let tls = tls::client(&options.identity, &[alpn])?;
     let mut config = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?));
     config.transport_config(Arc::new(transport(options.transport, 0, alpn)?));
-    Ok(stack::with_config(endpoint(None, options.local())?, config))
+    Ok(config)
 }
 
 fn endpoint(server: Option<ServerConfig>, address: SocketAddr) -> Result<Endpoint, Failure> {

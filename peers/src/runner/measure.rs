@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use peers::process::{self, CpuTime};
-use peers::{ClientResult, Failure, Ready, ServerResult, identity};
+use peers::{ClientResult, Failure, Ready, ServerResult, identity, settings};
 use serde::Serialize;
 
 use super::child::Program;
@@ -295,6 +295,9 @@ impl<'a> Measurer<'a> {
             }
             Workload::Datagrams => {
                 command.args(["--count", &self.plan.datagrams.to_string()]);
+                if self.plan.payload != settings::DATAGRAM_PAYLOAD {
+                    command.args(["--payload", &self.plan.payload.to_string()]);
+                }
             }
             Workload::Idle { connections } => {
                 command.args(["--connections", &connections.to_string()]);

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use clap::Parser;
 use peers::Failure;
 use peers::command_line::TransportOptions;
+use peers::settings;
 
 use super::workload::{Family, Workload};
 
@@ -27,6 +28,9 @@ pub(crate) struct Plan {
     /// Unreliable datagrams of one measurement.
     #[arg(long, default_value_t = 500_000)]
     pub(crate) datagrams: u64,
+    /// Bytes of each unreliable datagram.
+    #[arg(long, default_value_t = settings::DATAGRAM_PAYLOAD)]
+    pub(crate) payload: usize,
     /// Any of up, down, streams-N-up and -down with N streams on one connection, connections-N-up
     /// and -down with a stream on each of N connections, handshake, rr-N with N requests in flight,
     /// latency-up and -down with requests beside a transfer, datagrams, idle-N with N connections,

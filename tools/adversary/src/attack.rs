@@ -3,6 +3,7 @@
 use courser_base::Time;
 
 use crate::attacker::Attacker;
+pub use crate::expect::Expect;
 
 /// An attack, which decides the packets of an [`Attacker`] and their times.
 pub trait Attack {
@@ -34,6 +35,8 @@ pub struct Plan {
     pub summary: &'static str,
     /// The end under attack.
     pub victim: Victim,
+    /// The reaction of a correct victim.
+    pub expect: Expect,
     /// Creates a new instance of the attack.
     pub make: fn() -> Box<dyn Attack>,
 }
@@ -52,6 +55,21 @@ pub enum Victim {
     Server,
     /// The attacker is a server.
     Client,
+    /// The attacker is a client of an echo of WebTransport sessions.
+    Sessions,
+    /// The attacker is a client of a UDP proxy, which forwards to [`Attacker::goals`] and to public addresses.
+    Proxy,
+    /// The attacker is a client of an IP proxy for a network in memory.
+    IpProxy,
+    /// The attacker is a server, and the victim opens a session.
+    SessionClient,
+}
+
+impl Victim {
+    /// Returns true if the attacker is a server.
+    pub fn is_client(self) -> bool {
+        matches!(self, Self::Client | Self::SessionClient)
+    }
 }
 
 /// The path of the large file that attacks request.

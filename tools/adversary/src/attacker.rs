@@ -9,7 +9,7 @@ use courser_crypto::{ClientTls, Rng, ServerTls};
 use courser_wire::packet::{self, PacketKind};
 use courser_wire::{ConnectionId, MIN_INITIAL_DATAGRAM};
 
-use crate::connection::Connection;
+use crate::connection::{Connection, Seen};
 use crate::hooks::{Hooks, ID_LEN};
 
 /// A datagram that an attacker sends.
@@ -55,6 +55,36 @@ pub struct Attacker {
     touched: BTreeSet<u64>,
     out: VecDeque<Datagram>,
     counts: Counts,
+    /// Codes of streams and statuses of removed connections.
+    gone: Codes,
+    goals: Goals,
+}
+
+/// What streams ended with, and the statuses of responses.
+#[derive(Clone, Debug, Default)]
+struct Codes {
+    streams: BTreeMap<u64, u64>,
+    statuses: BTreeMap<u16, u64>,
+}
+
+impl Codes {
+    fn add(&mut self, seen: &Seen) {
+        for (code, count) in seen.resets.iter().chain(&seen.stops) {
+            *self.streams.entry(*code).or_default() += count;
+        }
+        for (status, count) in &seen.statuses {
+            *self.statuses.entry(*status).or_default() += count;
+        }
+    }
+}
+
+/// UDP addresses to which a proxy under attack forwards.
+#[derive(Clone, Copy, Debug)]
+pub struct Goals {
+    /// A host that answers each packet with its content.
+    pub echo: SocketAddr,
+    /// A host that never answers.
+    pub silent: SocketAddr,
 }
 
 struct Accept {
@@ -84,7 +114,40 @@ impl Attacker {
             touched: BTreeSet::new(),
             out: VecDeque::new(),
             counts: Counts::default(),
+            gone: Codes::default(),
+            goals: Goals {
+                echo: target,
+                silent: target,
+            },
         }
+    }
+
+    /// Sets the addresses to which a proxy under attack forwards.
+    pub fn set_goals(&mut self, goals: Goals) {
+        self.goals = goals;
+    }
+
+    /// Returns the addresses to which a proxy under attack forwards: its own, unless they were set.
+    pub fn goals(&self) -> Goals {
+        self.goals
+    }
+
+    /// Returns the number of streams that the victim has reset or stopped, by error code.
+    pub fn stream_codes(&self) -> BTreeMap<u64, u64> {
+        self.codes().streams
+    }
+
+    /// Returns the number of responses by status.
+    pub fn statuses(&self) -> BTreeMap<u16, u64> {
+        self.codes().statuses
+    }
+
+    fn codes(&self) -> Codes {
+        let mut codes = self.gone.clone();
+        for member in self.members.values() {
+            codes.add(member.connection.seen());
+        }
+        codes
     }
 
     /// Uses another TLS configuration for clients from now on.
@@ -157,6 +220,7 @@ impl Attacker {
     /// Removes a connection without closing it.
     pub fn forget(&mut self, key: u64) {
         if let Some(member) = self.members.remove(&key) {
+            self.gone.add(member.connection.seen());
             self.routes.remove(&prefix(&member.connection.local_id()));
         }
         self.touched.remove(&key);

@@ -7,13 +7,20 @@ mod frames;
 mod garbage;
 mod handshakes;
 mod http3_frames;
+mod ip_proxies;
 mod key_update_flood;
 mod late_acks;
 mod migration_flood;
 mod on_clients;
+mod on_session_clients;
+mod proxies;
 mod qpack_bomb;
 mod replay;
 mod resets;
+mod session_capsules;
+mod session_datagrams;
+mod session_requests;
+mod session_streams;
 mod slow;
 
 use crate::attack::Plan;
@@ -67,6 +74,31 @@ pub const ALL: &[Plan] = &[
     on_clients::BIG_TICKETS,
     on_clients::BIG_TOKENS,
     on_clients::EARLY_LIMITS,
+    session_streams::EARLY,
+    session_streams::LATE,
+    session_streams::TINY,
+    session_streams::BEYOND,
+    session_streams::NUMBERS,
+    session_streams::SIGNAL,
+    session_streams::RESETS,
+    session_requests::MANY,
+    session_requests::SHORT,
+    session_requests::ORIGINS,
+    session_requests::SETTINGS,
+    session_requests::NO_SETTINGS,
+    session_capsules::NO_CLOSE,
+    session_capsules::MESSAGES,
+    session_capsules::UNKNOWN,
+    session_capsules::LIMITS,
+    session_datagrams::PLAN,
+    on_session_clients::PLAN,
+    proxies::TARGETS,
+    proxies::PATHS,
+    proxies::TUNNELS,
+    proxies::DATAGRAMS,
+    proxies::SILENT,
+    ip_proxies::PACKETS,
+    ip_proxies::CAPSULES,
 ];
 
 /// Returns the attack with this name.

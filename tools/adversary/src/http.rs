@@ -5,11 +5,10 @@ use courser_wire::{Direction, Frame, Stream, StreamId};
 
 use crate::connection::Connection;
 use crate::encode::{encode, put_varint};
+pub use crate::status::HEADERS;
 
 /// The type of DATA frames (RFC 9114 §7.2.1).
 pub const DATA: u64 = 0x00;
-/// The type of HEADERS frames (RFC 9114 §7.2.2).
-pub const HEADERS: u64 = 0x01;
 /// The type of SETTINGS frames (RFC 9114 §7.2.4).
 pub const SETTINGS: u64 = 0x04;
 /// The type of GOAWAY frames (RFC 9114 §7.2.6).
@@ -105,6 +104,15 @@ pub fn section(method: Method, path: &str) -> Vec<u8> {
     };
     let mut bytes = vec![0, 0, method, 0xc0 | 23];
     // Literals with the names of static entries 0, `:authority`, and 1, `:path`.
+    put_literal(&mut bytes, 0x50, b"localhost");
+    put_literal(&mut bytes, 0x51, path.as_bytes());
+    bytes
+}
+
+/// Encodes the pseudo-header fields of an extended CONNECT but for the protocol.
+pub fn connect_section(path: &str) -> Vec<u8> {
+    // Static entries of RFC 9204 §A: 15 is CONNECT, 23 is https.
+    let mut bytes = vec![0, 0, 0xc0 | 15, 0xc0 | 23];
     put_literal(&mut bytes, 0x50, b"localhost");
     put_literal(&mut bytes, 0x51, path.as_bytes());
     bytes

@@ -14,20 +14,24 @@
 pub mod attacks;
 pub mod http;
 pub mod odd;
+pub mod sessions;
 
 mod attack;
 mod attacker;
 mod connection;
 mod encode;
+mod expect;
 mod hooks;
 mod node;
 mod socket;
+mod status;
 mod tls;
 
 pub use attack::{Attack, Pace, Plan, Victim};
-pub use attacker::{Attacker, Counts, Datagram};
+pub use attacker::{Attacker, Counts, Datagram, Goals};
 pub use connection::{Close, Connection, DATAGRAM, Seen, ack};
 pub use encode::{encode, put_varint};
+pub use expect::Expect;
 pub use hooks::{Fate, Honest, Hooks, ID_LEN, PacketToSend, Verdict};
 pub use node::AttackNode;
 pub use socket::Sockets;

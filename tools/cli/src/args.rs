@@ -1,7 +1,7 @@
 //! The command line.
 
 use std::ffi::OsString;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::LazyLock;
@@ -267,6 +267,14 @@ pub(crate) struct ClientArguments {
           conflicts_with = "tcp", help_heading = "Connection")]
     pub(crate) rebind_every: Option<Duration>,
 
+    /// Send from this address of the machine, too, on a further path (RFC 10069); repeatable, 7 at most
+    ///
+    /// The first path starts where the system's route does. The system has to send packets from each address through the
+    /// interface that has it: 'ip rule add from ADDRESS table N', with a default route in table N.
+    #[arg(long = "path", value_name = "ADDRESS", conflicts_with_all = ["tcp", "webtransport", "via", "rebind_every"],
+          help_heading = "Connection")]
+    pub(crate) paths: Vec<IpAddr>,
+
     /// Connect through a UDP proxy (CONNECT-UDP): HOST[:PORT], or a template with {target_host} and {target_port}
     ///
     /// Each connection has a tunnel of its own, on one connection over HTTP/3 to the proxy. The certificate of the proxy
@@ -308,6 +316,8 @@ Examples:
       Upload on a stream of a WebTransport session (needs 'perf server --webtransport')
   courser perf client 127.0.0.1:4433 --insecure --via 127.0.0.1:8443
       Upload through the proxy of 'courser proxy --listen 127.0.0.1:8443 --allow 127.0.0.0/8'
+  courser perf client 192.0.2.1 --insecure --path 198.51.100.7
+      Upload over the default route and from 198.51.100.7 at once
   courser perf client 127.0.0.1:4433 --insecure --tcp
       Upload over TLS on TCP, for comparison (needs 'perf server --tcp')
 

@@ -16,6 +16,12 @@ pub(crate) fn explain(failure: &HandshakeFailure, tool: Tool) -> String {
     failure.with_remedy(remedy(failure.kind(), tool))
 }
 
+/// Like [`explain`], for a failure of the TLS between `courser get` and its proxy.
+pub(crate) fn explain_proxy(failure: &HandshakeFailure) -> String {
+    let text = failure.with_remedy(proxy_remedy(failure.kind()));
+    format!("the proxy {text}")
+}
+
 /// Returns the remedy for a server that does not support the protocol.
 pub(crate) fn protocol_remedy(tool: Tool) -> &'static str {
     remedy(HandshakeFailureKind::Protocol, tool)
@@ -70,6 +76,33 @@ fn remedy(kind: HandshakeFailureKind, tool: Tool) -> &'static str {
         (Kind::NotTls, Tool::Perf) => "is it a perf server with --tcp?",
         (Kind::NotTls, _) => "write http:// if it serves plain HTTP",
         (Kind::Closed, _) => "check that it serves TLS on this port",
+        _ => "",
+    }
+}
+
+/// The flags for the TLS of servers do not concern that of proxies.
+fn proxy_remedy(kind: HandshakeFailureKind) -> &'static str {
+    use HandshakeFailureKind as Kind;
+    match kind {
+        Kind::CertificateExpired => "it needs a new one, --proxy-insecure accepts it",
+        Kind::CertificateNotValidYet => {
+            "check the clocks of both machines, --proxy-insecure accepts it"
+        }
+        Kind::CertificateForOtherName => {
+            "use a name of the certificate in --proxy or pass --proxy-insecure"
+        }
+        Kind::CertificateUntrusted => "pass --proxy-cacert FILE or --proxy-insecure",
+        Kind::CertificateOfAuthority => "make one with CA:FALSE or pass --proxy-insecure",
+        Kind::CertificateUnusable => "it needs another one, --proxy-insecure accepts it",
+        Kind::Version => "update it: older versions are not offered",
+        Kind::Protocol => "choose another scheme of --proxy: masque, https or http",
+        Kind::ServerName => "use a name that it has",
+        Kind::ClientCertificateRequired => "pass --proxy-cert FILE and --proxy-key FILE",
+        Kind::ClientCertificateRefused => {
+            "pass one whose issuer it trusts with --proxy-cert FILE and --proxy-key FILE"
+        }
+        Kind::NotTls => "write --proxy http:// if it has no TLS",
+        Kind::Closed => "check that it serves TLS on this port",
         _ => "",
     }
 }

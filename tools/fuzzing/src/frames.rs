@@ -141,4 +141,11 @@ const KINDS: &[(u64, &[Field])] = &[
     (0x31, &[Bytes]),
     (0x31, &[Long]),
     (0xaf, &[Number, Number, Number, Number]),
+    (0x9f81a6, &[Number, Fixed(4), Fixed(2)]),
+    (0x9f81a7, &[Number, Fixed(16), Fixed(2)]),
+    (0x3d7f90, &[Number, Fixed(4), Fixed(2)]),
+    (0x3d7f91, &[Number, Fixed(16), Fixed(2)]),
+    (0x3d7f92, &[Number, Fixed(4), Fixed(2)]),
+    (0x3d7f93, &[Number, Fixed(16), Fixed(2)]),
+    (0x3d7f94, &[Number]),
 ];

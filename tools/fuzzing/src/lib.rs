@@ -20,6 +20,7 @@ mod qpack;
 #[cfg(test)]
 mod seeds;
 mod session;
+mod template;
 mod tls;
 mod tun;
 mod wire;
@@ -34,6 +35,7 @@ pub use pair::pair;
 pub use proxy_request::proxy_request;
 pub use qpack::{qpack_decoder, qpack_instructions};
 pub use session::session;
+pub use template::template;
 pub use tun::tun;
 pub use wire::{frames, header, transport_parameters};
 
@@ -52,7 +54,7 @@ const fn target(name: &'static str, run: fn(&[u8]), derived: usize) -> Target {
 }
 
 /// All fuzz targets, one for each folder of seeds.
-pub const TARGETS: [Target; 18] = [
+pub const TARGETS: [Target; 19] = [
     target("header", header, PARSER),
     target("frames", frames, PARSER),
     target("transport_parameters", transport_parameters, PARSER),
@@ -64,6 +66,7 @@ pub const TARGETS: [Target; 18] = [
     target("http3_connection", http3_connection, PARSER),
     target("session", session, PARSER),
     target("masque", masque, PARSER),
+    target("template", template, PARSER),
     target("tun", tun, PARSER),
     target("masque_capsules", masque_capsules, PARSER),
     target("ip_packet", ip_packet, PARSER),

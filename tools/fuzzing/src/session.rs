@@ -1,22 +1,21 @@
 //! Sessions of WebTransport: the table of a connection, one session, headers of streams, fields and settings.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bytes::Bytes;
 use courser_base::{Side, Time};
 use courser_http3::{Code, Protocol, Scope};
 use courser_webtransport::{
-    Admission, CloseReason, Config, DatagramFate, Dialect, Event, HeaderStep, OpenError, Output,
-    Peer, Session, SessionEvent, SessionId, Sessions, StreamFate, StreamHeaderReader, code,
+    Admission, CloseReason, Config, Dialect, HeaderStep, OpenError, Output, Peer, Session,
+    SessionEvent, SessionId, Sessions, StreamHeaderReader, code,
 };
 use courser_wire::Direction;
 use http::{HeaderValue, Method, Request};
 
 use crate::input::Input;
 
-/// Lets the peer, the application and the clock of one end act in any order. It must not panic, all streams that wait
-/// must be decided, and the table and the outputs must stay bounded.
+/// Lets the peer, the application and the clock of one end act in any order. It must not panic, and the
+/// table and the outputs must stay bounded.
 pub fn session(bytes: &[u8]) {
     header(bytes);
     let mut input = Input::new(bytes);
@@ -64,11 +63,8 @@ fn header(bytes: &[u8]) {
 struct End {
     side: Side,
     now: Time,
-    table: Sessions<u32>,
+    table: Sessions,
     session: Option<Session>,
-    /// Streams that wait in the table.
-    waiting: BTreeSet<u32>,
-    streams: u32,
     /// Bytes of the peer that the session has counted.
     unread: u64,
     /// The end of the session was told.
@@ -77,37 +73,24 @@ struct End {
 
 impl End {
     fn new(side: Side) -> Self {
-        let mut table = Sessions::new(side, Config::new());
-        table.set_requests(REQUESTS);
         Self {
             side,
             now: Time::from_nanos(1),
-            table,
+            table: Sessions::new(side, Config::new()),
             session: None,
-            waiting: BTreeSet::new(),
-            streams: 0,
             unread: 0,
             is_closed: false,
         }
     }
 
     fn step(&mut self, input: &mut Input<'_>) -> Result<(), ()> {
-        match input.below(5) {
-            0 => self.settings(input),
-            1 => {
-                self.request(input);
-                Ok(())
-            }
-            2 => self.arrive(input),
-            3 => {
-                self.connect_stream(input);
-                Ok(())
-            }
-            _ => {
-                self.application(input);
-                Ok(())
-            }
+        match input.below(4) {
+            0 => return self.settings(input),
+            1 => self.request(input),
+            2 => self.connect_stream(input),
+            _ => self.application(input),
         }
+        Ok(())
     }
 
     fn settings(&mut self, input: &mut Input<'_>) -> Result<(), ()> {
@@ -156,36 +139,10 @@ impl End {
         }
     }
 
-    fn start(&mut self, start: impl FnOnce(&mut Sessions<u32>) -> Option<Session>) {
+    fn start(&mut self, start: impl FnOnce(&mut Sessions) -> Option<Session>) {
         if let Some(session) = start(&mut self.table) {
             (self.session, self.unread, self.is_closed) = (Some(session), 0, false);
         }
-    }
-
-    /// A stream or a datagram arrives.
-    fn arrive(&mut self, input: &mut Input<'_>) -> Result<(), ()> {
-        let Some(id) = id(input) else {
-            return Ok(());
-        };
-        if input.below(4) == 0 {
-            let payload = Bytes::copy_from_slice(input.bytes());
-            let fate = self.table.on_datagram(self.now, id, payload.clone());
-            if let DatagramFate::Deliver(of, delivered) = fate.map_err(drop)? {
-                assert_eq!((of, delivered), (id, payload));
-            }
-            return Ok(());
-        }
-        self.streams += 1;
-        let fate = self
-            .table
-            .on_stream(self.now, id, direction(input), self.streams);
-        match fate.map_err(|error| assert_eq!(error.code, Code::ID_ERROR))? {
-            StreamFate::Deliver(of, _) => assert_eq!(of, id),
-            StreamFate::Wait => assert!(self.waiting.insert(self.streams)),
-            StreamFate::Refuse { code, .. } => assert!(is_refusal(code)),
-        }
-        assert!(self.waiting.len() <= 16 && self.table.len() <= 16);
-        Ok(())
     }
 
     /// The peer acts on the CONNECT stream.
@@ -209,7 +166,6 @@ impl End {
         let (action, amount) = (input.below(10), input.number());
         if action == 0 {
             self.now += Duration::from_millis(amount % 10_000);
-            self.table.on_timeout(self.now);
         }
         let Some(session) = &mut self.session else {
             return;
@@ -244,15 +200,10 @@ impl End {
     }
 
     fn poll(&mut self) {
-        while let Some(event) = self.table.poll_event() {
-            match event {
-                Event::Stream(.., stream) => assert!(self.waiting.remove(&stream)),
-                Event::Refused(stream, code) => {
-                    assert!(self.waiting.remove(&stream) && is_refusal(code));
-                }
-                Event::Decide(_) | Event::Datagram(..) => {}
-            }
-        }
+        assert!(
+            self.table.len() <= REQUESTS as usize,
+            "more sessions than requests"
+        );
         let Some(session) = &mut self.session else {
             return;
         };
@@ -265,12 +216,9 @@ impl End {
         assert_eq!(self.is_closed, session.closed().is_some());
     }
 
-    /// Waits until nothing is left to wait for.
+    /// Ends the session, which must come to its end by itself.
     fn finish(&mut self) {
         self.now += Duration::from_secs(10);
-        self.table.on_timeout(self.now);
-        self.poll();
-        assert!(self.waiting.is_empty() && self.table.next_timeout().is_none());
         let Some(session) = &mut self.session else {
             return;
         };
@@ -280,10 +228,6 @@ impl End {
         assert!(session.is_over(), "{last:?}");
         assert!(!matches!(last, Some(Output::Content(_))));
     }
-}
-
-fn is_refusal(code: Code) -> bool {
-    [code::SESSION_GONE, code::BUFFERED_STREAM_REJECTED].contains(&code)
 }
 
 fn direction(input: &mut Input<'_>) -> Direction {

@@ -96,6 +96,11 @@ fn cli_files_seeds_hold() {
 }
 
 #[test]
+fn template_seeds_hold() {
+    run("template");
+}
+
+#[test]
 fn every_target_has_a_test() {
     let tests = include_str!("seeds.rs");
     for target in TARGETS {

@@ -32,6 +32,7 @@
 //!     mtu: None,
 //!     segmentation_offload: true,
 //!     rebind_every: None,
+//!     paths: Vec::new(),
 //!     via: None,
 //!     connect_timeout: Duration::from_secs(5),
 //!     clock: CpuClock::Process,
@@ -110,7 +111,7 @@ pub use self::event::{Event, Moved};
 pub use self::loopback::Loopback;
 pub use self::measure::{measure, reachable};
 pub use self::meter::{Amount, Interval, Watch};
-pub use self::network::Network;
+pub use self::network::{Network, NetworkPath};
 pub use self::pairs::{Figure, Pair, Pairs, PairsReport, Run};
 pub use self::plan::{Direction, Mixed, Plan, Scenario};
 pub use self::remote::{Over, Remote};

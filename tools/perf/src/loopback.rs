@@ -92,6 +92,7 @@ impl Loopback {
             mtu: Some(mtu),
             segmentation_offload: true,
             rebind_every: None,
+            paths: Vec::new(),
             via: None,
             connect_timeout: Duration::from_secs(5),
             clock: CpuClock::Thread,

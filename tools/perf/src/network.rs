@@ -1,10 +1,10 @@
 //! The features of QUIC and of sockets that a measurement used.
 
-use courser::{Connection, Endpoint};
+use courser::{Connection, Endpoint, PathInfo, PathPreference};
 use serde::Serialize;
 
 /// The features in use between this end and the server.
-#[derive(Serialize, Clone, PartialEq, Eq, Debug)]
+#[derive(Serialize, Clone, PartialEq, Debug)]
 pub struct Network {
     /// The negotiated version of QUIC: `1` or `2`.
     pub quic_version: String,
@@ -16,6 +16,50 @@ pub struct Network {
     /// True if packets are sent with ECN marks. It becomes false if the path does not deliver them
     /// (RFC 9000 §13.4.2).
     pub ecn: bool,
+    /// The paths of the first connection at the end, if it may have several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<NetworkPath>,
+}
+
+/// A path at the end of a measurement.
+#[derive(Serialize, Clone, PartialEq, Debug)]
+pub struct NetworkPath {
+    /// The path ID (RFC 10069 §1.2).
+    pub id: u32,
+    /// The address of this end, if the system reports it.
+    pub local: Option<String>,
+    /// The address of the server.
+    pub remote: String,
+    /// What it is used for: `data`, `backup`, `silent` while it does not answer, `opening` or `closing`.
+    pub state: &'static str,
+    /// The smoothed round-trip time in microseconds.
+    pub rtt_us: f64,
+    /// The congestion window in bytes.
+    pub congestion_window: u64,
+    /// The size of the largest datagrams in bytes.
+    pub mtu: u16,
+}
+
+impl NetworkPath {
+    fn new(info: &PathInfo) -> Self {
+        let state = match (info.is_closing, info.is_validated, info.is_suspect) {
+            (true, ..) => "closing",
+            (false, false, _) => "opening",
+            (false, true, true) => "silent",
+            _ if info.peer_status == PathPreference::Backup => "backup",
+            _ if info.own_status == PathPreference::Backup => "backup",
+            _ => "data",
+        };
+        Self {
+            id: info.id.value(),
+            local: info.addresses.local.map(|ip| ip.to_string()),
+            remote: info.addresses.peer.to_string(),
+            state,
+            rtt_us: info.stats.rtt.as_secs_f64() * 1e6,
+            congestion_window: info.stats.congestion_window,
+            mtu: info.stats.mtu,
+        }
+    }
 }
 
 impl Network {
@@ -35,6 +79,7 @@ impl Network {
             gro: capabilities.gro,
             // After a failed validation, only the first packets had a mark.
             ecn: capabilities.ecn && !stats.path.withheld.ecn && marked > stats.packets_sent / 2,
+            paths: connection.paths().iter().map(NetworkPath::new).collect(),
         }
     }
 }

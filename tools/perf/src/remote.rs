@@ -1,7 +1,7 @@
 //! The server of a measurement and the settings of connections to it.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,6 +41,8 @@ pub struct Remote {
     pub segmentation_offload: bool,
     /// Interval at which QUIC connections move to a new socket under load; `None` keeps the socket.
     pub rebind_every: Option<Duration>,
+    /// Addresses of this machine from which a further path of each connection starts (RFC 10069).
+    pub paths: Vec<IpAddr>,
     /// The UDP proxy through which QUIC connections pass, each in a tunnel of its own.
     pub via: Option<Via>,
     /// Time limit for connecting.
@@ -95,6 +97,7 @@ impl Remote {
             datagram_receive_buffer_size: Some(DATAGRAM_BYTES),
             sinks: self.sinks.clone(),
             capacity_rise: self.capacity_rise,
+            max_paths: u8::try_from(self.paths.len() + 1).unwrap_or(u8::MAX),
             ..transport(self.congestion, self.mtu)
         };
         ClientConfig::with_rustls(self.tls.clone())

@@ -21,7 +21,9 @@ use crate::quic::send_filler;
 use crate::server_report::ServerReport;
 use crate::tcp::TcpServer;
 use crate::web_transport::WebSession;
-use crate::wire::{DATAGRAM_BYTES, DATAGRAMS, HeaderReader, MAX_STREAMS, PROTOCOL, REPORT_REQUEST};
+use crate::wire::{
+    DATAGRAM_BYTES, DATAGRAMS, HeaderReader, MAX_PATHS, MAX_STREAMS, PROTOCOL, REPORT_REQUEST,
+};
 
 /// The settings of a server.
 #[derive(Debug)]
@@ -73,6 +75,8 @@ impl Server {
             max_uni_streams: MAX_STREAMS,
             datagram_receive_queue: DATAGRAMS,
             datagram_receive_buffer_size: Some(DATAGRAM_BYTES),
+            // Of clients that ask for it.
+            max_paths: MAX_PATHS,
             ..options.transport
         };
         let mut of_quic = tls.clone();

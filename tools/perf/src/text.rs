@@ -3,8 +3,8 @@
 mod headline;
 
 use crate::{
-    Agreed, DatagramFlow, Direction, End, Handshake, Interval, Latency, Network, Percentiles,
-    Report, Scenario, Side, Spread, Sum,
+    Agreed, DatagramFlow, Direction, End, Handshake, Interval, Latency, Network, NetworkPath,
+    Percentiles, Report, Scenario, Side, Spread, Sum,
 };
 
 pub use self::headline::headline;
@@ -44,6 +44,7 @@ pub fn lines(report: &Report) -> Vec<String> {
     let mut lines = vec![handshake(&report.handshake)];
     lines.extend(report.settings.warm_up_seconds.map(warm_up));
     lines.extend(report.network.as_ref().map(network));
+    lines.extend(report.network.iter().flat_map(|it| &it.paths).map(path));
     lines.extend(results(&report.end, report.settings.scenario));
     lines.extend(report.end.latency.as_ref().map(latency));
     lines.extend(spread(report));
@@ -107,6 +108,19 @@ fn spread(report: &Report) -> Vec<String> {
         _ => vec![line("", spread.per_second, courser_units::per_second)],
     };
     lines.into_iter().flatten().collect()
+}
+
+/// Returns the line of a path: `path 1      10.0.0.2 to 10.9.0.1:4433: data, rtt 20.1 ms, window 98 kB`.
+fn path(path: &NetworkPath) -> String {
+    let local = path.local.as_deref().unwrap_or("any");
+    format!(
+        "{:<12}{local} to {}: {}, rtt {}, window {}",
+        format!("path {}", path.id),
+        path.remote,
+        path.state,
+        courser_units::seconds(path.rtt_us / 1e6),
+        courser_units::size(path.congestion_window),
+    )
 }
 
 /// Returns the line of the features in use: `network     QUIC v1, GSO up to 64, GRO, ECN`.
@@ -358,6 +372,7 @@ mod tests {
             gso_segments: 64,
             gro: true,
             ecn: true,
+            paths: Vec::new(),
         };
         assert_eq!(
             network(&features),

@@ -46,6 +46,9 @@ pub(crate) const DATAGRAMS: usize = 1024;
 /// Bytes of received datagrams that may wait to be read.
 pub(crate) const DATAGRAM_BYTES: usize = 2 << 20;
 
+/// The paths that a client may open, as many as a connection can have.
+pub(crate) const MAX_PATHS: u8 = 8;
+
 static FILLER: [u8; CHUNK] = [b'c'; CHUNK];
 
 /// Returns up to `most` bytes of filler, at most one chunk.

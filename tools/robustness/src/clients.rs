@@ -4,7 +4,7 @@
 //! process reports as one line of JSON. Its CPU time is separate from that of attacker and server.
 
 mod arrivals;
-mod client;
+pub(super) mod client;
 mod handshakes;
 mod idle;
 mod options;

@@ -17,12 +17,24 @@ pub(super) struct Helper {
 impl Helper {
     /// Starts this program with these arguments, on one core if `core` is set.
     pub(super) fn start(core: Option<usize>, words: &[String]) -> Result<Self, String> {
+        Self::start_with(core, words, None)
+    }
+
+    /// Starts this program, with standard error of its own if `errors` is set.
+    pub(super) fn start_with(
+        core: Option<usize>,
+        words: &[String],
+        errors: Option<Stdio>,
+    ) -> Result<Self, String> {
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let mut command = command(program.as_os_str(), core);
         command
             .args(words)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
+        if let Some(errors) = errors {
+            command.stderr(errors);
+        }
         let mut process = Process::spawn(command)?;
         let child = process.child();
         let input = child.stdin.take();

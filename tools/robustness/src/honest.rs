@@ -1,11 +1,15 @@
 //! Honest clients that run `courser load` at a fixed rate.
 
+mod storeys;
+
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
+
+pub(super) use self::storeys::{Clients, Storey};
 
 /// A running `courser load`.
 pub(super) struct Load(Child);

@@ -7,6 +7,8 @@ mod arguments;
 mod clients;
 mod helper;
 mod honest;
+mod hosts;
+mod ip_proxy;
 mod measure;
 mod objects;
 mod origin;
@@ -14,6 +16,7 @@ mod process;
 mod report;
 mod robustness;
 mod soak;
+mod stage;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -41,6 +44,7 @@ fn command(arguments: &[String]) -> Result<(), String> {
         Some((word, rest)) if word == "soak" => return soak::main(rest),
         Some((word, rest)) if word == "clients" => return clients::main(rest),
         Some((word, [])) if word == "origin" => return origin::main(),
+        Some((word, [])) if word == "ip-proxy" => return ip_proxy::main(),
         _ => {}
     }
     match arguments::parse(arguments)? {

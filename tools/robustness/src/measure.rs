@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use courser_adversary::{Attack, Attacker, Plan, Sockets, Victim, client_tls};
 
 use super::arguments::Arguments;
-use super::honest::{Load, Service};
-use super::process::{PANIC, Process, Serve, Site};
+use super::honest::Service;
+use super::process::{PANIC, Process, Site};
+use super::stage::Stage;
 
 /// The result of one attack.
 #[derive(Clone, Debug)]
@@ -34,6 +35,8 @@ pub(super) struct Row {
     pub(super) has_ended: bool,
     /// The lines of the victim's log that report panics.
     pub(super) panics: Vec<String>,
+    /// Differences from the expected reaction of the victim.
+    pub(super) differences: Vec<String>,
 }
 
 /// Requests per second, and the 99th percentile of their duration in seconds. The latter is infinite
@@ -59,8 +62,8 @@ pub(super) fn measure(
 ) -> Result<Row, String> {
     let log = Log(site.private().join("victim.log"));
     let mut row = match plan.victim {
-        Victim::Server => attack_server(plan, arguments, site.path(), &log)?,
-        Victim::Client => attack_client(plan, arguments, &log)?,
+        Victim::Client | Victim::SessionClient => attack_client(plan, arguments, &log)?,
+        _ => attack_server(plan, arguments, site.path(), &log)?,
     };
     row.panics = log.panics();
     Ok(row)
@@ -121,70 +124,115 @@ fn attack_server(
     site: &Path,
     log: &Log,
 ) -> Result<Row, String> {
-    let courser = &arguments.courser;
-    let mut serve = Serve::folder(courser, site);
-    if plan.needs_early_data() {
-        serve.content.push("--early-data".into());
-    }
-    let reference = serve.start()?;
-    serve.log = Some(log.0.clone());
-    let mut victim = serve.start()?;
-    let (reference_address, address) = (reference.address, victim.address);
+    let stage = Stage::new(&arguments.courser, site, plan)?;
+    let mut reference = stage.start(None)?;
+    let mut victim = stage.start(Some(&log.0))?;
+    let (reference_address, address) = (reference.address(), victim.address());
     let round = arguments.time / ROUNDS;
     for address in [reference_address, address] {
-        Load::start(courser, address, WARM_UP)?.finish();
+        stage.honest(address, WARM_UP)?.finish();
     }
-    let before = victim.process.rss();
+    let before = victim.process().rss();
     let mut attacker = attacker(address);
+    if let Some(hosts) = stage.hosts() {
+        attacker.set_goals(hosts.goals);
+    }
     let mut attack = (plan.make)();
     attack.start(&mut attacker);
     let mut sockets = Sockets::bind(local()).map_err(|error| error.to_string())?;
     let (mut alone, mut beside) = (Sums::default(), Sums::default());
     for _ in 0..ROUNDS {
-        let cpu = reference.process.cpu();
+        let cpu = reference.process().cpu();
         alone
             .services
-            .push(Load::start(courser, reference_address, round)?.finish());
-        alone.cpu += reference.process.cpu().saturating_sub(cpu);
+            .push(stage.honest(reference_address, round)?.finish());
+        alone.cpu += reference.process().cpu().saturating_sub(cpu);
 
-        let cpu = victim.process.cpu();
-        let load = Load::start(courser, address, round)?;
+        let cpu = victim.process().cpu();
+        let load = stage.honest(address, round)?;
         sockets
             .run(&mut attacker, &mut *attack, round)
             .map_err(|error| format!("{}: {error}", plan.name))?;
         beside.services.push(load.finish());
-        beside.cpu += victim.process.cpu().saturating_sub(cpu);
+        beside.cpu += victim.process().cpu().saturating_sub(cpu);
     }
     let dropped = victim.kernel_drops();
     drop(sockets);
     std::thread::sleep(REST);
-    let (peak, after) = (victim.process.peak_rss(), victim.process.rss());
-    let is_running = victim.process.is_running();
-    let sent = attacker.counts().sent;
-    let honest = per_datagram(alone.cpu, alone.datagrams());
-    let honest_part =
-        Duration::from_secs_f64(honest.unwrap_or(0.0) * beside.datagrams() as f64 / 1e6);
-    let mut closes = attacker.counts().closes.clone();
-    if !is_running {
-        closes.insert("the server ended".to_owned(), 1);
+    let rss = [before, victim.process().peak_rss(), victim.process().rss()];
+    let is_running = victim.process().is_running();
+    let mut row = Row {
+        rss,
+        dropped,
+        has_ended: !is_running,
+        ..row_of(plan, &attacker)
+    };
+    if is_running {
+        row.differences.extend(victim.finish());
+    } else {
+        row.closes.insert("the server ended".to_owned(), 1);
     }
-    Ok(Row {
+    row.differences.extend(bounds(&stage, &row, arguments.time));
+    row.add_rates(&alone, &beside, round);
+    Ok(row)
+}
+
+/// Returns a row with what the attacker has seen, and nothing else.
+fn row_of(plan: &'static Plan, attacker: &Attacker) -> Row {
+    let counts = attacker.counts();
+    Row {
         plan: plan.name,
         labels: plan.labels.join(","),
-        sent,
-        dropped,
-        rss: [before, peak, after],
-        hostile_us: per_datagram(
-            beside.cpu.saturating_sub(honest_part),
-            sent.saturating_sub(dropped),
-        ),
-        honest_us: honest,
-        alone: Some(alone.rate(round)),
-        beside: Some(beside.rate(round)),
-        closes,
-        has_ended: !is_running,
+        sent: counts.sent,
+        dropped: 0,
+        rss: [0; 3],
+        hostile_us: None,
+        honest_us: None,
+        alone: None,
+        beside: None,
+        closes: counts.closes.clone(),
+        has_ended: false,
         panics: Vec::new(),
-    })
+        differences: plan.expect.differences(attacker),
+    }
+}
+
+/// Returns the bounds that an attack on what lies above requests has exceeded.
+fn bounds(stage: &Stage<'_>, row: &Row, time: Duration) -> Vec<String> {
+    let mut lines = Vec::new();
+    let growth = row.rss[1].saturating_sub(row.rss[0]) / 1024;
+    if stage.is_above_requests() && growth > MAX_GROWTH {
+        lines.push(format!(
+            "the memory grew by {growth} MiB, allowed are {MAX_GROWTH}"
+        ));
+    }
+    if let Some(hosts) = stage.hosts() {
+        // Two connections with a tunnel each (limit K623), and a probe of a few packets.
+        let most = 2 * (64 * 1024 + 1024 * (time.as_secs() + 2));
+        let bytes = hosts.silent_bytes();
+        if bytes > most {
+            lines.push(format!(
+                "{bytes} bytes went to a host that never answers, allowed are {most}"
+            ));
+        }
+    }
+    lines
+}
+
+/// The largest growth of a victim in MiB while sessions or tunnels are attacked. The windows of a few connections are
+/// part of it.
+const MAX_GROWTH: u64 = 96;
+
+impl Row {
+    fn add_rates(&mut self, alone: &Sums, beside: &Sums, round: Duration) {
+        let honest = per_datagram(alone.cpu, alone.datagrams());
+        let part = Duration::from_secs_f64(honest.unwrap_or(0.0) * beside.datagrams() as f64 / 1e6);
+        let arrived = self.sent.saturating_sub(self.dropped);
+        self.hostile_us = per_datagram(beside.cpu.saturating_sub(part), arrived);
+        self.honest_us = honest;
+        self.alone = Some(alone.rate(round));
+        self.beside = Some(beside.rate(round));
+    }
 }
 
 /// The duration of honest load before the measurement.
@@ -203,7 +251,10 @@ fn attack_client(plan: &'static Plan, arguments: &Arguments, log: &Log) -> Resul
     let end = Instant::now() + arguments.time;
     while Instant::now() < end {
         let is_early = plan.needs_early_data();
-        let mut victim = Process::get(&arguments.courser, address, is_early, &log.0)?;
+        let mut victim = match plan.victim {
+            Victim::SessionClient => Process::session(&arguments.courser, address, &log.0)?,
+            _ => Process::get(&arguments.courser, address, is_early, &log.0)?,
+        };
         let mut last = Duration::ZERO;
         while victim.is_running() && Instant::now() < end {
             sockets
@@ -218,20 +269,12 @@ fn attack_client(plan: &'static Plan, arguments: &Arguments, log: &Log) -> Resul
         cpu += last;
         has_ended |= victim.is_ended_by_signal();
     }
-    let counts = attacker.counts();
+    let sent = attacker.counts().sent;
     Ok(Row {
-        plan: plan.name,
-        labels: plan.labels.join(","),
-        sent: counts.sent,
-        dropped: 0,
         rss,
-        hostile_us: per_datagram(cpu, counts.sent),
-        honest_us: None,
-        alone: None,
-        beside: None,
-        closes: counts.closes.clone(),
+        hostile_us: per_datagram(cpu, sent),
         has_ended,
-        panics: Vec::new(),
+        ..row_of(plan, &attacker)
     })
 }
 

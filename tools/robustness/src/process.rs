@@ -76,10 +76,12 @@ pub(super) fn command(program: &OsStr, core: Option<usize>) -> Command {
     command
 }
 
-/// The options of a `courser serve`.
+/// The options of a `courser serve` or `courser proxy`.
 pub(super) struct Serve<'a> {
     pub(super) courser: &'a Path,
-    /// The folder, or `--proxy URL`.
+    /// `serve` or `proxy`.
+    pub(super) command: &'static str,
+    /// The folder, `--proxy URL`, or the rules of a forward proxy.
     pub(super) content: Vec<OsString>,
     /// The UDP address. Port 0 lets the system choose.
     pub(super) listen: SocketAddr,
@@ -94,6 +96,7 @@ impl<'a> Serve<'a> {
     pub(super) fn folder(courser: &'a Path, site: &Path) -> Self {
         Self {
             courser,
+            command: "serve",
             content: vec![site.into()],
             listen: loopback(),
             core: None,
@@ -108,9 +111,13 @@ impl<'a> Serve<'a> {
             Some(path) => append_to(path)?,
         };
         let mut child = command(self.courser.as_os_str(), self.core)
-            .arg("serve")
+            .arg(self.command)
             .args(&self.content)
-            .args(["--listen", &self.listen.to_string(), "--no-tcp", "--json"])
+            .arg(match self.command {
+                "proxy" => "--only-http3",
+                _ => "--no-tcp",
+            })
+            .args(["--listen", &self.listen.to_string(), "--json"])
             .args(["--admin", "127.0.0.1:0"])
             .stdout(Stdio::piped())
             .stderr(errors)
@@ -123,8 +130,8 @@ impl<'a> Serve<'a> {
         output
             .read_line(&mut line)
             .map_err(|error| error.to_string())?;
-        let (address, admin) =
-            addresses(&line).ok_or_else(|| format!("`courser serve` printed `{line}`"))?;
+        let (address, admin) = addresses(&line)
+            .ok_or_else(|| format!("`courser {}` printed `{line}`", self.command))?;
         // Drains the pipe, so that the server never blocks on it.
         std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
         Ok(Server {
@@ -188,6 +195,21 @@ impl Process {
             .stdout(Stdio::null())
             .stderr(append_to(log)?);
         Self::spawn(get)
+    }
+
+    /// Starts `courser webtransport` with a hostile server. Its errors are appended to `log`.
+    pub(super) fn session(courser: &Path, server: SocketAddr, log: &Path) -> Result<Self, String> {
+        let mut session = command(courser.as_os_str(), None);
+        session
+            .args(["webtransport", "--insecure", "--uni", "--wait", "1"])
+            .arg(format!(
+                "https://{server}{}",
+                courser_adversary::sessions::SESSION
+            ))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(append_to(log)?);
+        Self::spawn(session)
     }
 
     /// Returns the child process.
@@ -263,7 +285,7 @@ pub(super) fn sibling(name: &str) -> PathBuf {
 }
 
 /// Opens a file to which standard error of a process is appended.
-fn append_to(path: &Path) -> Result<Stdio, String> {
+pub(super) fn append_to(path: &Path) -> Result<Stdio, String> {
     let file = File::options().create(true).append(true).open(path);
     file.map(Stdio::from)
         .map_err(|error| format!("cannot open {}: {error}", path.display()))

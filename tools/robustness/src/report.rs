@@ -41,6 +41,7 @@ pub(super) fn json(rows: &[Row]) -> String {
                 "closes": row.closes,
                 "ended": row.has_ended,
                 "panics": row.panics,
+                "differences": row.differences,
             })
         })
         .collect();
@@ -50,7 +51,8 @@ pub(super) fn json(rows: &[Row]) -> String {
 /// Checks that every victim survived its attack.
 ///
 /// # Errors
-/// Returns the attacks under which a victim ended or panicked, or honest clients got no response, one per line.
+/// Returns the attacks under which a victim ended, panicked or reacted differently than required, or honest clients
+/// got no response, one per line.
 pub(super) fn verdict(rows: &[Row]) -> Result<(), String> {
     let failures: Vec<String> = rows.iter().flat_map(failures).collect();
     match failures.is_empty() {
@@ -68,6 +70,8 @@ fn failures(row: &Row) -> Vec<String> {
         let count = row.panics.len();
         failures.push(format!("{}: {count} panics, first: {first}", row.plan));
     }
+    let differences = row.differences.iter();
+    failures.extend(differences.map(|line| format!("{}: {line}", row.plan)));
     for (rate, when) in [(row.alone, "without"), (row.beside, "beside")] {
         if rate.is_some_and(|rate| rate.per_second <= 0.0) {
             let plan = row.plan;

@@ -1,11 +1,13 @@
-//! A forward proxy: CONNECT, CONNECT-UDP and requests for `http` URLs, with one policy for all of them.
+//! A forward proxy: CONNECT, CONNECT-UDP, CONNECT-IP and requests for `http` URLs, with one policy for all of them.
 
 mod attempts;
 mod credentials;
 mod dial;
+mod packets;
 mod plain;
 mod plain_client;
 mod record;
+mod refusals;
 mod relay;
 mod rules;
 mod stream;
@@ -18,17 +20,16 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use courser::h3::{EarlyData, Empty};
+use courser::h3::{EarlyData, Interim};
 use courser::masque::{
-    Client, Denied, Gate, OnEnd, Permit, Policy, ProxyError, Refusal, ReportedError, Target,
-    Template, UdpProxy,
+    Client, Denied, Device, Gate, IpProxy, IpTemplate, Permit, Policy, Prefix, ProxyError, Refusal,
+    Target, Template, UdpProxy,
 };
 use courser::server::{AbsoluteTarget, Peer};
-use courser_base::Mutex;
-use http::header::{PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, RETRY_AFTER};
+use http::header::{CONTENT_LENGTH, PROXY_AUTHORIZATION, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::uri::Scheme;
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tower::Service;
@@ -36,13 +37,17 @@ use tower::Service;
 use self::attempts::Attempts;
 use self::credentials::Unknown;
 use self::dial::dial;
+use self::packets::Proxies;
 use self::plain::Times;
 use self::record::{Begin, Counters, Kind, Log, Record};
+use self::refusals::{USER_IN_TARGET, blocked, challenge, off, refused};
 use self::relay::{End, Relay};
 use self::stream::{ClientStream, Offer};
 use crate::access_log::{AccessLog, LogFormat};
 use crate::body::{Body, BoxError, boxed, explained, typed};
 use crate::proxy::hops;
+
+pub(crate) use self::dial::prepare_stream;
 
 pub use self::credentials::{Credentials, new_token};
 pub use self::plain_client::PlainClient;
@@ -81,6 +86,8 @@ impl ForwardSettings {
 /// - CONNECT opens a tunnel over TCP (RFC 9110 §9.3.6), over all versions of HTTP. An end of one direction is passed on,
 ///   and the other goes on.
 /// - CONNECT-UDP (RFC 9298) opens a tunnel for UDP packets at the well-known path.
+/// - CONNECT-IP (RFC 9484) opens a tunnel for IP packets at the well-known path, if the proxy
+///   [has a network](Forward::with_network).
 /// - Requests for `http` URLs in absolute form are sent to their server on connections of their own.
 ///
 /// The policy decides on the addresses of targets, after names are resolved, and connections are made to these addresses
@@ -93,6 +100,7 @@ pub struct Forward {
 #[derive(Debug)]
 struct Shared {
     udp: UdpProxy,
+    ip: Option<IpProxy>,
     settings: ForwardSettings,
     attempts: Attempts,
     log: Option<Log>,
@@ -105,14 +113,31 @@ impl Forward {
     /// Creates a proxy with a line in `log` for each request. Lines of [`LogFormat::Json`] are objects, and those of other
     /// formats text: time, client, user, request line, status, then `name=value`.
     pub fn new(settings: ForwardSettings, log: Option<(AccessLog, LogFormat)>) -> Self {
-        let gate = Gate::new(settings.policy.clone())
-            .limits(settings.limits)
-            .authenticate(|parts| {
-                let client = parts.extensions.get::<Client>().cloned();
-                client.ok_or_else(Denied::forbidden)
-            });
+        let gate = gate(&settings);
+        Self::of(gate, None, settings, log)
+    }
+
+    /// Creates a proxy like [`new`](Self::new), which also serves CONNECT-IP: its clients get addresses of `pool`, and their
+    /// packets go through `device`. The policy judges the destination of each packet, that of ICMP with port 0.
+    pub fn with_network(
+        settings: ForwardSettings,
+        (pool, device): (Vec<Prefix>, impl Device + 'static),
+        log: Option<(AccessLog, LogFormat)>,
+    ) -> Self {
+        let gate = gate(&settings);
+        let ip = IpProxy::of(gate.clone(), pool, device);
+        Self::of(gate, Some(ip), settings, log)
+    }
+
+    fn of(
+        gate: Gate,
+        ip: Option<IpProxy>,
+        settings: ForwardSettings,
+        log: Option<(AccessLog, LogFormat)>,
+    ) -> Self {
         let shared = Shared {
             udp: UdpProxy::of(gate),
+            ip,
             settings,
             attempts: Attempts::default(),
             log: log.map(|(log, format)| Log { log, format }),
@@ -134,9 +159,21 @@ impl Forward {
         self.shared.udp.gate().open()
     }
 
-    /// Ends the tunnels over TCP that are open, and records them. Those over UDP end with the connections of their clients.
+    /// Returns the time without a byte after which an exchange over TCP ends.
+    pub(crate) fn longest_idle(&self) -> Duration {
+        self.shared.settings.tcp_idle
+    }
+
+    /// Ends the tunnels for packets whose clients have sent none for five seconds (limit K567), now and later: one that has
+    /// vanished would keep the end of the proxy waiting until [`Limits::idle`].
+    pub fn drain(&self) {
+        self.shared.udp.gate().drain(DRAINING_IDLE);
+    }
+
+    /// Ends the tunnels that are open, and records them.
     pub fn cut(&self) {
         self.shared.cut.send_replace(true);
+        self.shared.udp.gate().close();
     }
 
     /// Answers a request.
@@ -164,7 +201,7 @@ impl Forward {
         let request = Request::from_parts(parts, body);
         match kind {
             Kind::Tcp => self.tcp(request, record).await,
-            Kind::Udp => self.udp(request, record).await,
+            Kind::Udp | Kind::Ip => self.packets().answer(kind, request, record).await,
             Kind::Http => self.http(request, record).await,
         }
     }
@@ -179,22 +216,28 @@ impl Forward {
             let path = uri.path();
             // A template in absolute form, as some clients of HTTP/1.1 send it.
             let is_connect = request.method() == Method::CONNECT;
-            let is_udp = path.starts_with(UDP_PATH) && (is_connect || is_upgrade(request));
-            return Some(if is_udp { Kind::Udp } else { Kind::Http });
+            let packets = packets::kind(path).filter(|_| is_connect || is_upgrade(request));
+            return match packets {
+                Some(packets) => Some(packets),
+                // An extended CONNECT with another protocol, which the next server would take for a tunnel.
+                None if is_connect => None,
+                None => Some(Kind::Http),
+            };
         }
-        uri.path().starts_with(UDP_PATH).then_some(Kind::Udp)
+        packets::kind(uri.path())
     }
 
     fn begin<B>(&self, kind: Kind, request: &Request<B>) -> Record {
         let uri = request.uri();
         let path = uri.path_and_query().map_or("", |it| it.as_str());
-        let authority = uri.authority().map(|it| it.as_str());
+        let authority = uri.authority().map(|it| without_user(it.as_str()));
         let (method, target) = match kind {
             Kind::Tcp => ("CONNECT", authority.unwrap_or_default().to_owned()),
-            Kind::Udp => ("CONNECT-UDP", udp_target(path)),
+            Kind::Udp => ("CONNECT-UDP", packets::udp_target(path)),
+            Kind::Ip => ("CONNECT-IP", packets::ip_target(path)),
             Kind::Http => {
                 let host = request.headers().get(http::header::HOST);
-                let host = host.and_then(|it| it.to_str().ok());
+                let host = host.and_then(|it| it.to_str().ok()).map(without_user);
                 let authority = authority.or(host).unwrap_or_default();
                 (
                     request.method().as_str(),
@@ -226,27 +269,23 @@ impl Forward {
             return Ok(address.map_or_else(unnamed, Client::at));
         };
         let attempts = &self.shared.attempts;
-        if let Some(address) = address
-            && let Some(wait) = attempts.wait(address, Instant::now())
-        {
-            let reason = "too many wrong credentials from this address";
-            let mut refusal = Refusal::new(StatusCode::TOO_MANY_REQUESTS, reason);
-            let seconds = HeaderValue::from(wait.as_secs() + 1);
-            refusal.headers.insert(RETRY_AFTER, seconds);
-            return Err(refusal);
-        }
+        let wait = || attempts.wait(address?, Instant::now());
         let field = parts.headers.get(PROXY_AUTHORIZATION);
-        match credentials.client(field).await {
-            Ok(name) => Ok(Client::new(&name)),
-            Err(unknown) => {
-                if unknown == Unknown::Wrong
-                    && let Some(address) = address
-                {
-                    attempts.on_wrong(address, Instant::now());
-                }
-                Err(challenge(unknown))
-            }
+        let unknown = match credentials.client(field, || wait().is_some()).await {
+            Ok(name) => return Ok(Client::new(&name)),
+            Err(unknown) => unknown,
+        };
+        let reason = match unknown {
+            Unknown::Missing => "the request has no credentials",
+            Unknown::Wrong => "the credentials are wrong",
+            Unknown::Blocked => return Err(blocked(wait().unwrap_or_default())),
+        };
+        if unknown == Unknown::Wrong
+            && let Some(address) = address
+        {
+            attempts.on_wrong(address, Instant::now());
         }
+        Err(challenge(reason))
     }
 
     async fn tcp<B>(&self, request: Request<B>, mut record: Record) -> Response<Body> {
@@ -260,17 +299,15 @@ impl Forward {
         };
         record.on_opened(StatusCode::OK, Some(tunnel.address));
         let cut = self.shared.cut.subscribe();
+        let mut response = Response::new(Body::empty());
+        tunnel.offer.prepare(&mut response);
         tokio::spawn(tunnel.run(record, self.shared.settings.tcp_idle, cut));
-        Response::new(Body::empty())
+        response
     }
 
     async fn open_tcp<B>(&self, mut request: Request<B>) -> Result<TcpTunnel, Refusal> {
         let gate = self.shared.udp.gate();
-        let authority = request.uri().authority().map_or("", |it| it.as_str());
-        let target: Target = authority.parse().map_err(|error| {
-            let reason = format!("the target is invalid: {error}");
-            Refusal::new(StatusCode::BAD_REQUEST, &reason)
-        })?;
+        let target = connect_target(&request)?;
         let offer = Offer::of(&mut request);
         let (parts, _) = request.into_parts();
         let permit = gate.admit(&parts)?;
@@ -278,10 +315,13 @@ impl Forward {
             let reason = "the server has no upgrades";
             gate.refuse(ProxyError::ProxyInternalError, reason)
         })?;
-        let addresses = gate.addresses(&target).await?;
-        let (stream, address) = dial(addresses, self.shared.settings.connect)
-            .await
-            .map_err(|(error, reason)| gate.refuse(error, &reason))?;
+        let mut candidates = gate.candidates(permit.client(), &target).await?;
+        let another = || gate.another(&permit);
+        let dialled = dial(candidates.by_ref(), self.shared.settings.connect, another).await;
+        let (stream, address) = dialled.map_err(|failure| match failure {
+            Some((error, reason)) => gate.refuse(error, &reason),
+            None => candidates.refusal(),
+        })?;
         Ok(TcpTunnel {
             offer,
             stream,
@@ -290,34 +330,14 @@ impl Forward {
         })
     }
 
-    async fn udp<B>(&self, mut request: Request<B>, mut record: Record) -> Response<Body> {
-        if !self.shared.settings.serves_udp {
-            return refused(off("CONNECT-UDP"), &mut record);
+    fn packets(&self) -> Proxies<'_> {
+        let Shared {
+            udp, ip, settings, ..
+        } = &*self.shared;
+        Proxies {
+            udp: settings.serves_udp.then_some(udp),
+            ip: ip.as_ref(),
         }
-        let pending = Arc::new(Mutex::new(Some(record)));
-        let ended = pending.clone();
-        // A request that ends before its response has a record too: that of the last clone.
-        request.extensions_mut().insert(OnEnd::new(move |tunnel| {
-            if let Some(mut record) = ended.lock().take() {
-                record.on_udp(tunnel);
-            }
-        }));
-        let response: Response<Empty> = self.shared.udp.answer(request).await;
-        let refusal = response.extensions().get::<Refusal>().cloned();
-        let mut record = pending.lock();
-        match (refusal, record.as_mut()) {
-            (Some(refusal), Some(record)) => return refused(refusal, record),
-            (Some(refusal), None) => return page(&refusal),
-            (None, Some(record)) => {
-                record.on_opened(response.status(), None);
-                // Until the tunnel reports another end: its request may end before its response.
-                record.on_end(End::Client.name());
-            }
-            // The tunnel has ended already.
-            (None, None) => {}
-        }
-        drop(record);
-        response.map(boxed)
     }
 
     async fn http<B>(&self, request: Request<B>, mut record: Record) -> Response<Body>
@@ -325,7 +345,8 @@ impl Forward {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
+        let interim = parts.extensions.remove::<Interim>();
         let permit = match self.admit_http(&parts) {
             Ok(permit) => permit,
             Err(refusal) => return refused(refusal, &mut record),
@@ -343,7 +364,12 @@ impl Forward {
             idle: settings.tcp_idle,
         };
         let gate = self.shared.udp.gate();
-        match plain::forward(request, (gate, times), record, permit).await {
+        let exchange = plain::Exchange {
+            gate,
+            times,
+            interim,
+        };
+        match plain::forward(request, exchange, record, permit).await {
             Ok(response) => response,
             Err((refusal, mut record)) => refused(refusal, &mut record),
         }
@@ -382,6 +408,11 @@ impl Forward {
         if settings.serves_udp {
             text.push_str("UDP: ");
             text.push_str(Template::WELL_KNOWN);
+            text.push('\n');
+        }
+        if self.shared.ip.is_some() {
+            text.push_str("IP: ");
+            text.push_str(IpTemplate::WELL_KNOWN);
             text.push('\n');
         }
         if settings.credentials.is_some() {
@@ -440,11 +471,36 @@ impl TcpTunnel {
 /// Ends both sides as the end of the tunnel asks for: an abrupt end of one is an abrupt end of the other.
 fn finish(end: End, client: ClientStream, target: &TcpStream) {
     match end {
-        End::Finished => {}
-        End::Target | End::Idle | End::Cut => client.reset(),
+        End::Finished => return,
+        End::Target | End::Idle | End::Cut => {}
         // The target receives a reset. If this fails, it receives an end.
         End::Client => drop(target.set_zero_linger()),
     }
+    // Also if the client has reset its own direction alone.
+    client.reset();
+}
+
+/// Returns the target of a CONNECT.
+fn connect_target<B>(request: &Request<B>) -> Result<Target, Refusal> {
+    let malformed = |reason: &str| Refusal::new(StatusCode::BAD_REQUEST, reason);
+    let authority = request.uri().authority().map_or("", |it| it.as_str());
+    if authority.contains('@') {
+        return Err(malformed(USER_IN_TARGET));
+    }
+    // Servers do not agree whether it is content or the beginning of what is in the tunnel (RFC 9110 §9.3.6).
+    let headers = request.headers();
+    let length = headers.get(CONTENT_LENGTH);
+    if headers.contains_key(TRANSFER_ENCODING) || length.is_some_and(|it| it != "0") {
+        return Err(malformed("a CONNECT has no content"));
+    }
+    authority
+        .parse()
+        .map_err(|error| malformed(&format!("the target is invalid: {error}")))
+}
+
+/// Returns an authority without a user and a password, for logs.
+fn without_user(authority: &str) -> &str {
+    authority.rsplit('@').next().unwrap_or_default()
 }
 
 /// Returns the address of a client.
@@ -453,72 +509,19 @@ fn client_address(extensions: &http::Extensions) -> Option<SocketAddr> {
     over_tls.or_else(|| extensions.get().map(PlainClient::address))
 }
 
+/// Returns the decisions of a proxy: its service has found out who the client is.
+fn gate(settings: &ForwardSettings) -> Gate {
+    Gate::new(settings.policy.clone())
+        .limits(settings.limits)
+        .authenticate(|parts| {
+            let client = parts.extensions.get::<Client>().cloned();
+            client.ok_or_else(Denied::forbidden)
+        })
+}
+
 /// Returns true for a request of HTTP/1.1 that asks for an upgrade.
 fn is_upgrade<B>(request: &Request<B>) -> bool {
     request.headers().contains_key(http::header::UPGRADE)
-}
-
-/// Returns the target in a path for logs, or the path if it has none.
-fn udp_target(path: &str) -> String {
-    let rest = path.strip_prefix(UDP_PATH).unwrap_or(path);
-    match rest.trim_end_matches('/').split_once('/') {
-        Some((host, port)) if host.to_ascii_lowercase().contains("%3a") => {
-            format!("[{}]:{port}", host.replace("%3A", ":").replace("%3a", ":"))
-        }
-        Some((host, port)) => format!("{host}:{port}"),
-        None => path.to_owned(),
-    }
-}
-
-/// Returns the refusal of a request without the credentials of a client (RFC 9110 §15.5.8).
-fn challenge(unknown: Unknown) -> Refusal {
-    let reason = match unknown {
-        Unknown::Missing => "the request has no credentials",
-        Unknown::Wrong => "the credentials are wrong",
-    };
-    let mut refusal = Refusal::new(StatusCode::PROXY_AUTHENTICATION_REQUIRED, reason);
-    // In two lines, because some clients read only one challenge of a line.
-    for challenge in CHALLENGES {
-        let value = HeaderValue::from_static(challenge);
-        refusal.headers.append(PROXY_AUTHENTICATE, value);
-    }
-    refusal
-}
-
-/// Returns the refusal of a protocol that the operator has not switched on.
-fn off(what: &str) -> Refusal {
-    Refusal::new(
-        StatusCode::NOT_IMPLEMENTED,
-        &format!("this proxy does not serve {what}"),
-    )
-}
-
-/// Records a refusal, and returns its response.
-fn refused(refusal: Refusal, record: &mut Record) -> Response<Body> {
-    record.on_refused(refusal.status, &refusal.reason);
-    page(&refusal)
-}
-
-/// Returns the response of a refusal. Its text has no reason that describes the network of the proxy.
-fn page(refusal: &Refusal) -> Response<Body> {
-    let error = ReportedError::of(&refusal.headers).map(|it| it.error);
-    let text = match error.as_deref() {
-        Some("destination_ip_prohibited") => "the proxy does not allow this target",
-        Some("dns_error") => "the name is not resolved",
-        Some("dns_timeout") => "the name was not resolved in time",
-        Some("connection_refused") => "the target refuses the connection",
-        Some("connection_timeout") => "the target does not answer in time",
-        Some("connection_terminated") => "the target has closed the connection",
-        Some("destination_ip_unroutable") => "the proxy has no route to the target",
-        Some("connection_limit_reached") => "the proxy has no room for another tunnel",
-        Some(error) => error,
-        None => &refusal.reason,
-    };
-    let mut response = explained(refusal.status, text);
-    for (name, value) in &refusal.headers {
-        response.headers_mut().append(name, value.clone());
-    }
-    response
 }
 
 /// Time without a byte in either direction of a CONNECT, or of the exchange for an `http` URL (limit K646).
@@ -527,10 +530,5 @@ const TCP_IDLE: Duration = Duration::from_secs(3600);
 /// Time to connect to a target over TCP (limit K646).
 const CONNECT: Duration = Duration::from_secs(10);
 
-const CHALLENGES: [&str; 2] = [
-    "Basic realm=\"courser\", charset=\"UTF-8\"",
-    "Bearer realm=\"courser\"",
-];
-
-/// The path of CONNECT-UDP before its variables (RFC 9298 §2).
-const UDP_PATH: &str = "/.well-known/masque/udp/";
+/// Time without a packet of the client after which tunnels for packets end while the proxy drains (limit K567).
+const DRAINING_IDLE: Duration = Duration::from_secs(5);

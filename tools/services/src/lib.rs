@@ -64,11 +64,13 @@ mod body;
 #[cfg(test)]
 mod browser;
 mod bursts;
+mod client_closed;
 mod exchange;
 pub mod forward;
 pub mod listing;
 mod metrics;
 mod plain_listener;
+mod plain_stream;
 mod proxy;
 mod record;
 mod request_id;

@@ -251,23 +251,26 @@ fn encode_upstream(out: &mut Out<'_, '_>, stats: UpstreamStats) -> std::fmt::Res
 }
 
 fn encode_forward(out: &mut Out<'_, '_>, stats: &ForwardStats) -> std::fmt::Result {
-    let kinds = [("tcp", stats.tcp), ("udp", stats.udp), ("http", stats.http)];
+    let kinds = [
+        ("tcp", stats.tcp),
+        ("udp", stats.udp),
+        ("ip", stats.ip),
+        ("http", stats.http),
+    ];
     let of = |value: fn(&PassedStats) -> u64| kinds.map(|(name, stats)| (name, value(&stats)));
     let label = "protocol";
     let help = "Tunnels and requests of a forward proxy that are open, by protocol";
     out.gauges_by("forward_open", help, label, &of(|it| it.open))?;
     let help = "Tunnels and requests of a forward proxy that were opened, by protocol";
     out.counters_by("forward_opened", help, label, &of(|it| it.opened))?;
-    let help =
-        "Bytes to targets of a forward proxy; those of UDP are counted at the end of a tunnel";
+    let help = "Bytes to targets of a forward proxy; those of UDP and IP are counted at the end of a tunnel";
     out.counters_by(
         "forward_bytes_to_targets",
         help,
         label,
         &of(|it| it.to_targets),
     )?;
-    let help =
-        "Bytes from targets of a forward proxy; those of UDP are counted at the end of a tunnel";
+    let help = "Bytes from targets of a forward proxy; those of UDP and IP are counted at the end of a tunnel";
     out.counters_by(
         "forward_bytes_from_targets",
         help,
@@ -277,7 +280,7 @@ fn encode_forward(out: &mut Out<'_, '_>, stats: &ForwardStats) -> std::fmt::Resu
     let [to, from] = stats.dropped;
     out.counters_by(
         "forward_dropped",
-        "UDP packets that a forward proxy has dropped, by direction",
+        "UDP and IP packets that a forward proxy has dropped, by direction",
         "direction",
         &[("to_target", to), ("from_target", from)],
     )?;

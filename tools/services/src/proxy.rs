@@ -4,11 +4,11 @@ mod facts;
 mod failure;
 mod fields;
 mod forward;
-mod framing;
+pub(crate) mod framing;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 pub(crate) mod hops;
-mod interim;
+pub(crate) mod interim;
 mod report;
 #[cfg(test)]
 mod scripted;

@@ -10,6 +10,7 @@ use http::{Method, Request, Response, StatusCode};
 
 use crate::access_log::AccessLog;
 use crate::body::{Body, BoxError};
+use crate::client_closed::CLIENT_CLOSED;
 use crate::exchange::{Details, Exchange};
 use crate::metrics::Metrics;
 use crate::proxy::{ContentFailure, UpstreamFacts};
@@ -163,9 +164,3 @@ fn unavailable(error: &(dyn std::error::Error + 'static)) -> Option<Unavailable>
     let error = error.downcast_ref::<std::io::Error>()?;
     error.get_ref()?.downcast_ref().copied()
 }
-
-/// Recorded if the client disconnected before there was a status, as in nginx. HTTP defines no such status.
-const CLIENT_CLOSED: StatusCode = match StatusCode::from_u16(499) {
-    Ok(status) => status,
-    Err(_) => StatusCode::BAD_REQUEST,
-};

@@ -64,6 +64,7 @@ impl Site {
             source,
             echo: None,
             sessions: None,
+            refusals: Refusals(None),
             recorder: Arc::new(recorder),
         }
     }
@@ -77,7 +78,31 @@ pub struct SiteService {
     echo: Option<Echo>,
     /// The upstream server of sessions at all other paths.
     sessions: Option<SessionProxy>,
+    refusals: Refusals,
     recorder: Arc<Recorder>,
+}
+
+/// Receives the reasons why sessions were refused.
+#[derive(Clone)]
+struct Refusals(Option<Report>);
+
+type Report = Arc<dyn Fn(&str) + Send + Sync>;
+
+impl fmt::Debug for Refusals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Refusals")
+    }
+}
+
+impl Refusals {
+    fn on_response(&self, response: &Response<Body>) {
+        if let (Some(report), Some(refused)) = (
+            &self.0,
+            response.extensions().get::<webtransport::Refused>(),
+        ) {
+            report(&refused.0);
+        }
+    }
 }
 
 impl SiteService {
@@ -92,6 +117,14 @@ impl SiteService {
     #[must_use]
     pub fn with_sessions(mut self, sessions: Option<SessionProxy>) -> Self {
         self.sessions = sessions;
+        self
+    }
+
+    /// Calls `report` with the reason of each session that is refused here, such as its origin: browsers tell a page nothing
+    /// of it. It must not block.
+    #[must_use]
+    pub fn on_refused_session(mut self, report: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.refusals = Refusals(Some(Arc::new(report)));
         self
     }
 }
@@ -131,19 +164,22 @@ impl Service<Request<server::Body>> for SiteService {
         if let Some(echo) = &self.echo
             && let Some(resource) = echo.resource(request.uri().path())
         {
-            let echo = echo.clone();
+            let (echo, refusals) = (echo.clone(), self.refusals.clone());
             return hooks::answer_later(Box::pin(async move {
-                record.answered(echo.answer(resource, request).await)
+                let response = echo.answer(resource, request).await;
+                refusals.on_response(&response);
+                record.answered(response)
             }));
         }
         if let Some(sessions) = &self.sessions
             && webtransport::is_session_request(&request)
         {
-            let sessions = sessions.clone();
+            let (sessions, refusals) = (sessions.clone(), self.refusals.clone());
             return hooks::answer_later(Box::pin(async move {
                 let mut unrecorded = UpstreamFacts::default();
                 let facts = record.upstream().unwrap_or(&mut unrecorded);
                 let response = sessions.answer(request, facts).await;
+                refusals.on_response(&response);
                 record.answered(response)
             }));
         }

@@ -17,7 +17,7 @@ mod ends {
 
     type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-    #[tokio::main(worker_threads = 2)]
+    #[tokio::main]
     pub(crate) async fn main() -> Result {
         let arguments: Vec<String> = std::env::args().skip(1).collect();
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();

@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use courser::masque::{Ended, IpTunnel, Tun};
+use courser::masque::{Ended, IpTunnel, Prefix, Tun};
+use courser_measure::printable;
+use courser_tun::network::Network;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::config::Config;
@@ -11,8 +13,8 @@ use crate::event::Event;
 use crate::failure::Failure;
 use crate::link::{self, Link};
 use crate::machine;
-use crate::plan::{Plan, Tunnel};
-use crate::system::{System, unusable};
+use crate::plan::{Plan, Surroundings, Tunnel};
+use crate::system::{self, System, unusable};
 
 /// Keeps a tunnel to a proxy, and the network of the system with it, until the future is dropped or the tunnel cannot be
 /// kept: the proxy refuses the client, or the system the network. A connection that is lost is made again, with growing
@@ -29,13 +31,13 @@ pub async fn run(config: &Config, report: &mut dyn FnMut(Event)) -> Result<(), F
     let mut system = System::new(&tun)?;
     let mut link = Link::open(config, &addresses, &[]).await?;
     let mut wait = FIRST_WAIT;
+    let mut plan = None;
     loop {
         let began = Instant::now();
         report(Event::Connected {
             proxy: link.proxy,
             device: tun.name().to_owned(),
         });
-        let mut plan = None;
         let reason = carry(config, &tun, &mut system, &link, &mut plan, report).await?;
         if began.elapsed() > STABLE {
             wait = FIRST_WAIT;
@@ -46,7 +48,12 @@ pub async fn run(config: &Config, report: &mut dyn FnMut(Event)) -> Result<(), F
         drop(link);
         let mut reason = reason.to_string();
         link = loop {
-            report(Event::Lost { reason, wait });
+            // It may contain text of the proxy.
+            let shown = printable(&reason);
+            report(Event::Lost {
+                reason: shown,
+                wait,
+            });
             let next = reconnect(config, &mut addresses, &mut system, plan.as_mut(), wait);
             let outcome = tokio::select! {
                 outcome = next => outcome,
@@ -74,20 +81,23 @@ pub async fn check(config: &Config) -> Result<Plan, Failure> {
     let addresses = link::resolve(config).await?;
     let link = Link::open(config, &addresses, &[]).await?;
     let name = config.name.as_deref().unwrap_or("tun0");
-    let mut plan = plan(config, name, &link.tunnel, link.proxy);
+    let network = Network::open().map(|mut network| system::surroundings(&mut network, 0));
+    let mut plan = plan(config, name, &link, &network.unwrap_or_default());
     plan.warnings.extend(machine::obstacles());
     link.tunnel.close();
     Ok(plan)
 }
 
-fn plan(config: &Config, device: &str, tunnel: &IpTunnel, proxy: SocketAddr) -> Plan {
+fn plan(config: &Config, device: &str, link: &Link, surroundings: &Surroundings) -> Plan {
+    let tunnel = &link.tunnel;
     let known = Tunnel {
         device,
-        proxy: proxy.ip().to_canonical(),
+        proxy: link.proxy.ip().to_canonical(),
         assigned: &tunnel.assigned().get(),
         offered: &tunnel.routes().get(),
         max_packet_size: tunnel.max_packet_size(),
         has_ipv6: machine::has_ipv6(),
+        surroundings,
     };
     Plan::new(&known, &config.wishes)
 }
@@ -103,27 +113,72 @@ async fn carry(
 ) -> Result<Ended, Failure> {
     let tunnel = &link.tunnel;
     let (mut assigned, mut routes) = (tunnel.assigned(), tunnel.routes());
-    let carried = tun.carry(tunnel);
-    tokio::pin!(carried);
+    let mut surroundings = system.surroundings();
+    let mut was_warned = false;
+    let (carried, disturbance) = (tun.carry(tunnel), disturbed(tun));
+    tokio::pin!(carried, disturbance);
     loop {
         // Read before the plan is made, so that no change after it is missed.
         let known = tunnel.max_packet_size();
-        let wanted = plan(config, tun.name(), tunnel, link.proxy);
+        let mut wanted = plan(config, tun.name(), link, &surroundings);
+        match applied {
+            Some(before) => wanted.hold(before),
+            None if wanted.addresses.is_empty() => return Err(no_address(&wanted)),
+            None => {}
+        }
+        let hosts: Vec<_> = wanted.addresses.iter().map(Prefix::host).collect();
+        tunnel.use_addresses(&hosts);
         if applied.as_ref() != Some(&wanted) {
             system.apply(&wanted)?;
             report(Event::Applied(wanted.clone()));
-            *applied = Some(wanted);
         }
+        let wanted = applied.insert(wanted);
         let changed = tokio::select! {
             ended = &mut carried => return ended.map_err(unusable),
-            changed = assigned.changed() => changed.map(drop),
-            changed = routes.changed() => changed.map(drop),
+            changed = rested(assigned.changed()) => changed,
+            changed = rested(routes.changed()) => changed,
             changed = settled(tunnel, known) => changed,
+            () = &mut disturbance => {
+                // It may have begun before another branch was ready, and is not forgotten then.
+                disturbance.set(disturbed(tun));
+                if system.restore(wanted)? {
+                    report(Event::Warning(DISTURBED.to_owned()));
+                }
+                let has_lost = system.lost_name_servers();
+                if has_lost && !std::mem::replace(&mut was_warned, has_lost) {
+                    report(Event::Warning(NAMES.to_owned()));
+                }
+                surroundings = system.surroundings();
+                Ok(())
+            }
         };
         if let Err(ended) = changed {
             return Ok(ended);
         }
     }
+}
+
+fn no_address(plan: &Plan) -> Failure {
+    let reasons = plan.warnings.join("; ");
+    Failure::System(format!(
+        "the proxy has assigned no address that this machine can use: {reasons}"
+    ))
+}
+
+/// Waits for a change, and a little longer: a proxy that changes its mind all the time does not keep the system busy.
+async fn rested<T>(changed: impl Future<Output = Result<T, Ended>>) -> Result<(), Ended> {
+    changed.await?;
+    sleep(SETTLE).await;
+    Ok(())
+}
+
+/// Waits until the network of the system has changed, and rests.
+async fn disturbed(tun: &Tun) {
+    if tun.changed().await.is_err() {
+        // Without reports the tunnel works as long as it is left alone.
+        return std::future::pending().await;
+    }
+    sleep(SETTLE).await;
 }
 
 /// Waits for another size, and until the search for it rests.
@@ -163,6 +218,7 @@ async fn reconnect(
         previous.clone_from(&plan.addresses);
         // No address may be searched through the tunnel.
         plan.proxies = addresses.iter().map(|it| it.ip().to_canonical()).collect();
+        system.restore(plan)?;
         system.apply(plan)?;
     }
     Link::open(config, addresses, &previous).await
@@ -193,6 +249,12 @@ const LOOKUP: Duration = Duration::from_secs(3);
 
 /// Time without another size, after which the MTU of the interface follows. Each change makes TCP measure again.
 const SETTLE: Duration = Duration::from_millis(200);
+
+const DISTURBED: &str =
+    "another program has removed parts of the tunnel from the system: they were set again";
+
+const NAMES: &str =
+    "another program has replaced the name servers of the tunnel: names are resolved as it wants";
 
 /// Time after which the interface follows a size that keeps changing.
 const LONGEST_SETTLE: Duration = Duration::from_secs(2);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use courser::TransportConfig;
-use courser::masque::{IpClient, IpRequest, IpTunnel, Prefix};
+use courser::masque::{self, IpClient, IpRequest, IpTunnel, Prefix};
 use courser_measure::tls;
 use tokio::time::timeout;
 
@@ -126,32 +126,8 @@ fn authority(template: &str) -> Result<(&str, u16), Failure> {
 
 /// Returns the parameters of the connection to the proxy, which lives as long as the tunnel. Both ends need the queues.
 pub(crate) fn transport() -> TransportConfig {
-    TransportConfig {
-        datagram_send_queue: QUEUE,
-        datagram_receive_queue: QUEUE,
-        datagram_send_buffer_size: QUEUE_BYTES,
-        datagram_receive_buffer_size: Some(QUEUE_BYTES),
-        // Home routers forget UDP flows after 30 s.
-        keep_alive_interval: Some(KEEP_ALIVE),
-        // Bursts of lost packets look like a path that drops large ones. Without a new search soon the tunnel would
-        // stay too narrow for IPv6, and end.
-        mtu_black_hole_delay: Some(SEARCH_DELAY),
-        ..TransportConfig::default()
-    }
+    masque::ip_transport_config(TransportConfig::default())
 }
-
-/// Packets between the device and the connection, each way (K644).
-const QUEUE: usize = 1024;
-
-/// Bytes of these packets (K644).
-const QUEUE_BYTES: usize = 2 * 1024 * 1024;
-
-/// Time between packets that keep the connection and the mappings of routers.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
-
-/// Time before the search for a larger path MTU begins again: a fifth of the time that a tunnel with IPv6 may be narrow
-/// (K635).
-const SEARCH_DELAY: Duration = Duration::from_secs(1);
 
 /// Least time for an address of several.
 const LEAST_TIME: Duration = Duration::from_secs(2);

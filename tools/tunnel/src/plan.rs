@@ -1,5 +1,6 @@
 //! What a tunnel changes on a system.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::net::IpAddr;
 
@@ -37,18 +38,42 @@ pub(crate) struct Tunnel<'a> {
     pub(crate) max_packet_size: usize,
     /// The system has IPv6.
     pub(crate) has_ipv6: bool,
+    pub(crate) surroundings: &'a Surroundings,
+}
+
+/// The other networks of a system.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Surroundings {
+    /// Those that it is connected to.
+    pub(crate) connected: Vec<Prefix>,
+    /// Those that it reaches through routers, except for everything.
+    pub(crate) routed: Vec<Prefix>,
+    /// Its addresses, and those of its routers.
+    pub(crate) taken: HashSet<IpAddr>,
 }
 
 impl Plan {
     pub(crate) fn new(tunnel: &Tunnel<'_>, wishes: &Wishes) -> Self {
         let mut warnings = Vec::new();
         let is_usable = |prefix: &&Prefix| tunnel.has_ipv6 || prefix.is_ipv4();
-        let addresses: Vec<Prefix> = tunnel.assigned.iter().filter(is_usable).copied().collect();
+        let mut addresses: Vec<Prefix> =
+            tunnel.assigned.iter().filter(is_usable).copied().collect();
         if addresses.len() < tunnel.assigned.len() {
             warnings.push("IPv6 is disabled on this system: only IPv4 uses the tunnel".to_owned());
         }
-        let offered = offered(tunnel.offered);
-        let mut wanted = wanted(&offered, wishes, &mut warnings);
+        addresses.retain(|prefix| {
+            let address = prefix.host().first();
+            let is_free =
+                address != tunnel.proxy && !tunnel.surroundings.taken.contains(&address);
+            if !is_free {
+                warnings.push(format!(
+                    "the address {address} is not used: this machine, one of its routers or the proxy has it"
+                ));
+            }
+            is_free
+        });
+        let offered = Offered::new(tunnel.offered);
+        let mut wanted = wanted(&offered, tunnel, wishes, &mut warnings);
         wanted.retain(|prefix| {
             let has_address = addresses.iter().any(|it| it.is_ipv4() == prefix.is_ipv4());
             if !has_address && !wishes.routes.is_empty() {
@@ -67,8 +92,10 @@ impl Plan {
         }
         if wishes.default_route {
             warnings.extend(leak(&wanted));
+            warnings.extend(beside(tunnel.surroundings));
         }
-        for server in &wishes.dns {
+        let dns = name_servers(&addresses, wishes, &mut warnings);
+        for server in &dns {
             let server = Prefix::single(*server);
             if !wanted.iter().any(|it| it.covers(server.first())) {
                 wanted.push(server);
@@ -77,50 +104,148 @@ impl Plan {
         let (captured, routes) = wanted
             .into_iter()
             .partition(|it| it.bits() == 0 || it.covers(tunnel.proxy));
+        // Packets of up to this size leave in capsules while the path carries less.
+        let has_ipv6 = addresses.iter().any(|it| !it.is_ipv4());
+        let least = if has_ipv6 { LEAST_IPV6 } else { 0 };
+        let carried = tunnel.max_packet_size.max(least);
         Self {
             device: tunnel.device.to_owned(),
-            mtu: wishes.mtu.map_or(tunnel.max_packet_size, usize::from),
+            mtu: wishes.mtu.map_or(carried, usize::from),
             addresses,
             routes,
             captured,
             proxies: vec![tunnel.proxy],
-            dns: wishes.dns.clone(),
+            dns,
             warnings,
         }
     }
-}
 
-/// Returns the prefixes of ranges, without repetitions for several protocols.
-fn offered(ranges: &[AddressRange]) -> Vec<Prefix> {
-    let mut found: Vec<Prefix> = Vec::new();
-    for prefix in ranges.iter().flat_map(AddressRange::prefixes) {
-        if !found.contains(&prefix) {
-            found.push(prefix);
+    /// Keeps what a tunnel that is in use must not lose because the proxy takes addresses or routes back: packets would leave
+    /// beside the tunnel. The proxy and the tunnel refuse them instead.
+    pub(crate) fn hold(&mut self, before: &Self) {
+        if self.addresses.is_empty() {
+            let text =
+                "the proxy has taken all addresses back: packets are refused until it assigns some";
+            let warnings = vec![text.to_owned()];
+            *self = Self {
+                warnings,
+                ..before.clone()
+            };
+            return;
+        }
+        for prefix in &before.captured {
+            if prefix.bits() == 0 && !self.captured.contains(prefix) {
+                self.captured.push(*prefix);
+                self.warnings.push(format!(
+                    "the proxy does not offer all of {prefix} any more: packets to the rest are refused"
+                ));
+            }
         }
     }
-    found
 }
 
-fn wanted(offered: &[Prefix], wishes: &Wishes, warnings: &mut Vec<String>) -> Vec<Prefix> {
+/// What a proxy offers.
+struct Offered {
+    /// The prefixes of the ranges, without repetitions for several protocols.
+    prefixes: Vec<Prefix>,
+    /// There are more than fit.
+    has_more: bool,
+    /// They are so much of IPv4 and IPv6 that they stand for everything, perhaps with exceptions.
+    is_everything: [bool; 2],
+}
+
+impl Offered {
+    fn new(ranges: &[AddressRange]) -> Self {
+        let mut known = HashSet::new();
+        let prefixes = ranges.iter().flat_map(AddressRange::prefixes);
+        let new = prefixes.filter(|prefix| known.insert(*prefix));
+        let mut prefixes: Vec<_> = new.take(MAX_ROUTES + 1).collect();
+        let has_more = prefixes.len() > MAX_ROUTES;
+        prefixes.truncate(MAX_ROUTES);
+        let is_everything = [true, false].map(|is_ipv4| {
+            let same = prefixes.iter().filter(|it| it.is_ipv4() == is_ipv4);
+            let sizes = same.map(|it| 1_u64 << 32 >> it.bits().min(32));
+            sizes.sum::<u64>() >= EVERYTHING
+        });
+        Self {
+            prefixes,
+            has_more,
+            is_everything,
+        }
+    }
+
+    fn is_of_everything(&self, prefix: &Prefix) -> bool {
+        self.is_everything[usize::from(!prefix.is_ipv4())]
+    }
+}
+
+fn wanted(
+    offered: &Offered,
+    tunnel: &Tunnel<'_>,
+    wishes: &Wishes,
+    warnings: &mut Vec<String>,
+) -> Vec<Prefix> {
     let mut wanted = wishes.routes.clone();
-    if wishes.default_route {
-        // Everything that is offered, which is less than everything if the proxy says so.
-        wanted.extend(offered);
-    } else if wanted.is_empty() {
-        wanted.extend(offered.iter().filter(|it| it.bits() > 0));
-        if wanted.is_empty() && !offered.is_empty() {
-            let text = "nothing is routed into the tunnel: the proxy offers everything, which takes a wish: \
-                        a default route, or routes";
-            warnings.push(text.to_owned());
+    if !wishes.default_route && !wanted.is_empty() {
+        return unique(wanted);
+    }
+    let prefixes = offered.prefixes.iter();
+    // Everything that is offered, which is less than everything if the proxy says so.
+    let chosen = prefixes.filter(|it| wishes.default_route || !offered.is_of_everything(it));
+    let mut chosen: Vec<_> = chosen.copied().collect();
+    if chosen.is_empty() && !offered.prefixes.is_empty() {
+        let text = "nothing is routed into the tunnel: the proxy offers everything, which takes a wish: \
+                    a default route, or routes";
+        warnings.push(text.to_owned());
+    } else if chosen.len() < offered.prefixes.len() {
+        let version = if offered.is_everything[0] { 4 } else { 6 };
+        warnings.push(format!(
+            "IPv{version} is not routed: the proxy offers everything of it, which takes a wish"
+        ));
+    }
+    if offered.has_more {
+        warnings.push(format!(
+            "the proxy offers more than {MAX_ROUTES} networks: the others are not routed"
+        ));
+    }
+    for network in &tunnel.surroundings.connected {
+        let is_inside = |it: &Prefix| it.bits() >= network.bits() && network.covers(it.first());
+        let before = chosen.len();
+        chosen.retain(|it| !is_inside(it));
+        if chosen.len() < before {
+            warnings.push(format!(
+                "this machine is connected to {network}: networks inside of it that the proxy offers are not routed \
+                 without a wish"
+            ));
         }
     }
-    let mut found: Vec<Prefix> = Vec::new();
-    for prefix in wanted {
-        if !found.contains(&prefix) {
-            found.push(prefix);
-        }
+    wanted.extend(chosen);
+    unique(wanted)
+}
+
+fn unique(mut prefixes: Vec<Prefix>) -> Vec<Prefix> {
+    let mut known = HashSet::new();
+    prefixes.retain(|prefix| known.insert(*prefix));
+    prefixes
+}
+
+/// Returns the name servers that the tunnel reaches.
+fn name_servers(addresses: &[Prefix], wishes: &Wishes, warnings: &mut Vec<String>) -> Vec<IpAddr> {
+    if wishes.default_route && wishes.dns.is_empty() {
+        let text = "names are resolved as before, perhaps beside the tunnel: no name servers were given for it";
+        warnings.push(text.to_owned());
     }
-    found
+    let mut servers = wishes.dns.clone();
+    servers.retain(|server| {
+        let is_reached = addresses.iter().any(|it| it.is_ipv4() == server.is_ipv4());
+        if !is_reached {
+            warnings.push(format!(
+                "the name server {server} is not used: the proxy has given no address of its version of IP"
+            ));
+        }
+        is_reached
+    });
+    servers
 }
 
 fn is_offered(prefix: &Prefix, ranges: &[AddressRange]) -> bool {
@@ -148,6 +273,41 @@ fn leak(wanted: &[Prefix]) -> Option<String> {
             Some("the proxy offers no default route, but only what is listed here".to_owned())
         }
     }
+}
+
+/// Returns a warning about public addresses that the machine reaches in another way, which wins over a default route. Whoever
+/// runs a network can say by DHCP that it has them.
+fn beside(surroundings: &Surroundings) -> Option<String> {
+    let all = surroundings.connected.iter().chain(&surroundings.routed);
+    let public: Vec<_> = all.filter(|it| !is_private(it)).collect();
+    let shown = public.iter().take(MAX_SHOWN).map(ToString::to_string);
+    let shown: Vec<_> = shown.collect();
+    let rest = match public.len().saturating_sub(MAX_SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!public.is_empty()).then(|| {
+        format!(
+            "packets to {}{rest} do not use the tunnel: this machine has other routes to these public addresses",
+            shown.join(", ")
+        )
+    })
+}
+
+/// Returns true for addresses that the Internet has no route to.
+pub(crate) fn is_private(prefix: &Prefix) -> bool {
+    [
+        "10.0.0.0/8",
+        "172.16.0.0/12",
+        "192.168.0.0/16",
+        "100.64.0.0/10",
+        "169.254.0.0/16",
+        "fc00::/7",
+        "fe80::/10",
+    ]
+    .iter()
+    .filter_map(|it| it.parse::<Prefix>().ok())
+    .any(|private| private.bits() <= prefix.bits() && private.covers(prefix.first()))
 }
 
 impl fmt::Display for Plan {
@@ -200,6 +360,19 @@ fn shown(prefix: &Prefix) -> String {
         false => prefix.to_string(),
     }
 }
+
+/// Networks that are routed because the proxy offers them (K662). 256 ranges can make up 65 024.
+const MAX_ROUTES: usize = 1024;
+
+/// Networks that a warning lists.
+const MAX_SHOWN: usize = 8;
+
+/// A sixteenth of all addresses of IPv4, in addresses, and of IPv6, of which an eighth is in use. Private networks are a
+/// hundredth.
+const EVERYTHING: u64 = 1 << 28;
+
+/// The smallest MTU of an interface with IPv6 (RFC 8200 §5).
+const LEAST_IPV6: usize = 1280;
 
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@ use courser::masque::{Prefix, Tun};
 
 use crate::failure::Failure;
 use crate::link::transport;
+use crate::plan::is_private;
 use crate::system::unusable;
 
 /// The network of an IP proxy: a TUN device to which the addresses of its clients are routed. It ends when the device is
@@ -80,20 +81,6 @@ fn warnings(pool: &[Prefix], device: &str, read: impl Fn(&str) -> Option<String>
         ));
     }
     found
-}
-
-/// Returns true for addresses that the Internet has no route to.
-fn is_private(prefix: &Prefix) -> bool {
-    [
-        "10.0.0.0/8",
-        "172.16.0.0/12",
-        "192.168.0.0/16",
-        "100.64.0.0/10",
-        "fc00::/7",
-    ]
-    .iter()
-    .filter_map(|it| it.parse::<Prefix>().ok())
-    .any(|private| private.covers(prefix.first()))
 }
 
 /// The MTU of the device, as of most networks behind it.

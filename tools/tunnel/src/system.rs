@@ -1,11 +1,13 @@
 //! The network of the system, as a plan wants it.
 
+use std::net::IpAddr;
+
 use courser::masque::{Prefix, Tun, TunError};
-use courser_tun::network::{Action, Destination, MAIN, Network, NetworkError, Route, Rule};
+use courser_tun::network::{Action, Destination, LOCAL, MAIN, Network, NetworkError, Route, Rule};
 
 use crate::dns::NameServers;
 use crate::failure::Failure;
-use crate::plan::Plan;
+use crate::plan::{Plan, Surroundings};
 
 /// What a tunnel has changed on the system. Rules and name servers are taken back when it is dropped; addresses and routes
 /// end with the device.
@@ -14,7 +16,9 @@ pub(crate) struct System<'a> {
     network: Network,
     rules: Vec<Rule>,
     routes: Vec<Route>,
-    dns: Option<(Vec<std::net::IpAddr>, NameServers)>,
+    dns: Option<(Vec<IpAddr>, NameServers)>,
+    /// The addresses of the device.
+    own: Vec<IpAddr>,
     /// The priority of the first rule.
     priority: u32,
 }
@@ -30,6 +34,7 @@ impl<'a> System<'a> {
             rules: Vec::new(),
             routes: Vec::new(),
             dns: None,
+            own: Vec::new(),
             priority,
         })
     }
@@ -38,12 +43,59 @@ impl<'a> System<'a> {
     pub(crate) fn apply(&mut self, plan: &Plan) -> Result<(), Failure> {
         let tun = self.tun;
         tun.set_addresses(&plan.addresses).map_err(unusable)?;
+        let hosts = plan.addresses.iter().map(|it| it.host().first());
+        self.own = hosts.collect();
         tun.set_mtu(plan.mtu).map_err(unusable)?;
         tun.set_up().map_err(unusable)?;
         tun.set_routes(&plan.routes).map_err(unusable)?;
         self.set_table(&plan.captured)?;
         self.set_rules(rules(plan, self.table(), self.priority))?;
         self.set_dns(plan)
+    }
+
+    /// Sets again what other programs have removed of a plan. Returns true if something was missing.
+    pub(crate) fn restore(&mut self, plan: &Plan) -> Result<bool, Failure> {
+        let was_missing = self.tun.restore().map_err(unusable)?;
+        let count = self.rules.len() + self.routes.len();
+        // What cannot be listed is not known to be missing.
+        if let Ok((rules, routes)) = self.present() {
+            self.rules.retain(|rule| rules.contains(rule));
+            self.routes.retain(|route| routes.contains(route));
+        }
+        if !was_missing && self.rules.len() + self.routes.len() == count {
+            return Ok(false);
+        }
+        self.apply(plan)?;
+        Ok(true)
+    }
+
+    /// Returns the rules of all tunnels, and the routes of the table of this one.
+    fn present(&mut self) -> Result<(Vec<Rule>, Vec<Route>), NetworkError> {
+        let (mut rules, mut routes) = (Vec::new(), Vec::new());
+        let table = self.table();
+        for is_ipv6 in [false, true] {
+            // A system without IPv6 has no lists of it.
+            let mut used = self.rules.iter().map(|rule| rule.to);
+            if used.any(|to| to.address.is_ipv6() == is_ipv6) {
+                rules.extend(self.network.rules(is_ipv6)?);
+                routes.extend(self.network.routes(table, is_ipv6)?);
+            }
+        }
+        Ok((rules, routes))
+    }
+
+    /// Returns true if another program has replaced the name servers.
+    pub(crate) fn lost_name_servers(&self) -> bool {
+        let set = self.dns.as_ref().map(|(_, set)| set);
+        set.is_some_and(NameServers::are_replaced)
+    }
+
+    /// Returns the other networks of the system.
+    pub(crate) fn surroundings(&mut self) -> Surroundings {
+        let mut found = surroundings(&mut self.network, self.tun.index());
+        // Old kernels list addresses of IPv6 as those of the loopback interface.
+        found.taken.retain(|it| !self.own.contains(it));
+        found
     }
 
     /// The table of this tunnel.
@@ -111,6 +163,10 @@ impl Drop for System<'_> {
         for rule in self.rules.drain(..).rev() {
             let _ = self.network.remove_rule(&rule);
         }
+        // They end with the device, unless that remains.
+        for route in self.routes.drain(..) {
+            let _ = self.network.remove_route(&route);
+        }
     }
 }
 
@@ -126,7 +182,7 @@ fn rules(plan: &Plan, table: u32, priority: u32) -> Vec<Rule> {
             action,
         });
     };
-    let is_inside = |proxy: &&std::net::IpAddr| plan.captured.iter().any(|it| it.covers(**proxy));
+    let is_inside = |proxy: &&IpAddr| plan.captured.iter().any(|it| it.covers(**proxy));
     for proxy in plan.proxies.iter().filter(is_inside).take(MAX_PROXIES) {
         let to = Destination::single(*proxy);
         add(to, Action::Lookup(MAIN));
@@ -148,31 +204,74 @@ fn rules(plan: &Plan, table: u32, priority: u32) -> Vec<Rule> {
     rules
 }
 
+/// Returns the networks of the system without those of an interface. What is not known is left out.
+pub(crate) fn surroundings(network: &mut Network, without: u32) -> Surroundings {
+    let mut found = Surroundings::default();
+    for is_ipv6 in [false, true] {
+        let own = network.routes(LOCAL, is_ipv6).unwrap_or_default();
+        let own = own.iter().filter(|route| route.interface != without);
+        let own = own.map(|route| route.destination);
+        let single = own.filter(|it| *it == Destination::single(it.address));
+        found.taken.extend(single.map(|it| it.address));
+        let routes = network.routes(MAIN, is_ipv6).unwrap_or_default();
+        for route in routes.iter().filter(|it| it.interface != without) {
+            let Destination { address, length } = route.destination;
+            if let Some(gateway) = route.gateway {
+                found.taken.insert(gateway);
+            }
+            let networks = match route.gateway {
+                Some(_) => &mut found.routed,
+                None => &mut found.connected,
+            };
+            if length > 0 {
+                networks.extend(Prefix::new(address, length));
+            }
+        }
+    }
+    found
+}
+
 /// Returns the priority of the first rule of a new tunnel, and removes the rules of tunnels whose device is gone.
 fn free_priority(network: &mut Network) -> Result<u32, NetworkError> {
     let mut used = Vec::new();
     for is_ipv6 in [false, true] {
         // A system without IPv6 has no rules of it.
         let rules = network.rules(is_ipv6).unwrap_or_default();
-        let block = |rule: &Rule| rule.priority.saturating_sub(FIRST_PRIORITY) / BLOCK;
-        let mut alive = Vec::new();
-        for rule in &rules {
-            if let Action::Lookup(table) = rule.action
-                && table > TABLES
-                && network.has_interface(table - TABLES)?
-            {
-                alive.push(block(rule));
-            }
-        }
+        let left = abandoned(&rules, |device| network.has_interface(device))?;
         for rule in rules {
-            match alive.contains(&block(&rule)) {
-                true => used.push(block(&rule)),
-                false => network.remove_rule(&rule)?,
+            match left.contains(&block(&rule)) {
+                true => network.remove_rule(&rule)?,
+                false => used.push(block(&rule)),
             }
         }
     }
     let free = (0..MAX_TUNNELS).find(|it| !used.contains(it));
     Ok(FIRST_PRIORITY + free.unwrap_or(MAX_TUNNELS) * BLOCK)
+}
+
+/// Returns the blocks of rules that lead to devices which do not exist. Rules that lead to none may be the first ones of a
+/// tunnel that another process sets up.
+fn abandoned<E>(
+    rules: &[Rule],
+    mut exists: impl FnMut(u32) -> Result<bool, E>,
+) -> Result<Vec<u32>, E> {
+    let (mut left, mut alive) = (Vec::new(), Vec::new());
+    for rule in rules {
+        if let Action::Lookup(table) = rule.action
+            && table > TABLES
+        {
+            match exists(table - TABLES)? {
+                true => alive.push(block(rule)),
+                false => left.push(block(rule)),
+            }
+        }
+    }
+    left.retain(|block| !alive.contains(block));
+    Ok(left)
+}
+
+const fn block(rule: &Rule) -> u32 {
+    rule.priority.saturating_sub(FIRST_PRIORITY) / BLOCK
 }
 
 fn destination(prefix: &Prefix) -> Destination {
@@ -198,8 +297,9 @@ pub(crate) fn unusable(error: TunError) -> Failure {
 /// Tables of routes are numbered from here, by the number of the interface.
 const TABLES: u32 = 5_200_000;
 
-/// The priority of the first rule of the first tunnel, before those of the system.
-const FIRST_PRIORITY: u32 = 5200;
+/// The priority of the first rule of the first tunnel: before those of the system, and behind those of Tailscale, whose
+/// networks are more precise than everything.
+const FIRST_PRIORITY: u32 = 5300;
 
 /// Rules of a tunnel.
 const BLOCK: u32 = 100;
@@ -267,6 +367,19 @@ mod tests {
     fn proxy_outside_of_the_destinations_needs_no_rule() {
         assert_eq!(texts(&plan(&["::/0"], &["192.0.2.1"])).len(), 2);
         assert!(texts(&plan(&[], &["192.0.2.1"])).is_empty());
+    }
+
+    #[test]
+    fn rules_of_a_tunnel_that_is_being_set_up_are_not_taken_for_leftovers() {
+        let all = plan(&["0.0.0.0/0"], &["192.0.2.1"]);
+        let blocks = [0, 1, 2].map(|number| {
+            let table = TABLES + 7 + number;
+            rules(&all, table, FIRST_PRIORITY + number * BLOCK)
+        });
+        // The third tunnel has added its first two rules.
+        let found: Vec<_> = [&blocks[0][..], &blocks[1], &blocks[2][..2]].concat();
+        let left = abandoned(&found, |device| Ok::<_, ()>(device == 7));
+        assert_eq!(left, Ok(vec![1]));
     }
 
     #[test]

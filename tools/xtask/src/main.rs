@@ -1,7 +1,7 @@
 //! `cargo xtask`: checks the repository itself, and attacks the server.
 //!
-//! `house` reports sizes. `tidy`, `features`, `conformance`, `rfc-map`, `guide` and `instructions` are checks. `attack`,
-//! `robustness` and `soak` run attacks. `sbom` and `release-notes` write what a release needs.
+//! `house` reports sizes. `tidy`, `features`, `wasm`, `conformance`, `rfc-map`, `guide` and `instructions` are checks.
+//! `attack`, `robustness` and `soak` run attacks. `sbom` and `release-notes` write what a release needs.
 
 mod attack;
 mod catalogue;
@@ -24,6 +24,7 @@ mod rfc_map;
 mod sbom;
 mod tidy;
 mod tree;
+mod wasm;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -65,6 +66,7 @@ fn run(arguments: &[String]) -> Result<(), Problems> {
         }
         ("house", options) => house::run(&tree::root()?, &house_options(options)?),
         ("figures", []) => figures::run(&tree::root()?),
+        ("wasm", []) => wasm::run(&tree::root()?),
         ("sbom", []) => sbom::run(&tree::root()?, None),
         ("sbom", [file]) => sbom::run(&tree::root()?, Some(Path::new(file))),
         ("release-notes", []) => release_notes::run(&tree::root()?, "Unreleased"),
@@ -160,6 +162,8 @@ usage: cargo xtask <command>
       --type NAME       print each method, function, field and view of the types of this name
       --all             report all types rather than the first 40
       --json            print the report as JSON
+  wasm                  check that the protocols without I/O compile for WebAssembly; skipped without its
+                        standard library
   figures               write measured figures from the document that owns them into their copies
   sbom [FILE]           write the packages inside the binary as CycloneDX JSON
   release-notes [VERSION]  print its part of CHANGELOG.md [default: Unreleased]

@@ -144,7 +144,26 @@ fn check_file(file: &File, root: &str) -> Problems {
     let mut problems = check_machine_paths(file, root);
     problems.extend(check_registries(file));
     if file.is_rust() {
+        problems.extend(check_comments(file));
         problems.extend(check_code(file));
+    }
+    problems
+}
+
+/// Checks that a space separates the text of a doc comment from its marks, as in rendered pages.
+fn check_comments(file: &File) -> Problems {
+    let mut problems = Problems::new();
+    for (index, line) in file.text.lines().enumerate() {
+        let line = line.trim_start();
+        let marks = ["///", "//!"].into_iter();
+        let text = marks.filter_map(|marks| line.strip_prefix(marks)).next();
+        if text.is_some_and(|text| !text.is_empty() && !text.starts_with([' ', '/'])) {
+            problems.push(format!(
+                "{}:{}: a doc comment begins without a space",
+                file.path,
+                index + 1
+            ));
+        }
     }
     problems
 }

@@ -141,7 +141,8 @@ impl ClientBuilder {
     }
 
     /// Accepts any server certificate. **An attacker on the path can read and change all traffic.** Intended for
-    /// tests and for tools that warn about it.
+    /// tests and for tools that warn about it. Proxies are verified by the roots of the system, unless
+    /// [`proxy_root`](Self::proxy_root) or [`dangerous_insecure_proxy`](Self::dangerous_insecure_proxy) says otherwise.
     pub fn dangerous_insecure(mut self) -> Self {
         self.tls.trust = Trust::Any;
         self
@@ -163,6 +164,13 @@ impl ClientBuilder {
     /// of servers and the credentials for the proxy.** The certificates of servers are verified all the same.
     pub fn dangerous_insecure_proxy(mut self) -> Self {
         self.tls.proxy_trust = Some(Trust::Any);
+        self
+    }
+
+    /// Sets the certificate and key for `https` and MASQUE proxies that request a client certificate. That of
+    /// [`identity`](Self::identity) is for servers alone.
+    pub fn proxy_identity(mut self, identity: Identity) -> Self {
+        self.tls.proxy_identity = Some(identity);
         self
     }
 

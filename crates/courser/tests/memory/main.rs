@@ -109,16 +109,17 @@ async fn packets_of_copied_bytes_allocate_nothing() {
     steady_state("copies", move_copies).await;
 }
 
-/// Heap that a connection may hold while it is idle. 8888 bytes were measured, 324 of them for the
-/// order of sessions and groups.
-const IDLE_BUDGET: isize = 9000;
+/// Heap that a connection may hold while it is idle. 9216 bytes were measured, 324 of them for the
+/// order of sessions and groups. 328 came with the delay of datagrams, their order and several paths; whose they are was not
+/// measured.
+const IDLE_BUDGET: isize = 9300;
 
 /// Connections before the counted ones, so that shared memory is already allocated.
 const FIRST: usize = 50;
 const COUNTED: usize = 200;
 
 #[test]
-fn idle_server_connection_costs_at_most_9000_bytes() {
+fn idle_server_connection_costs_at_most_9300_bytes() {
     let identity = Identity::dev().expect("random numbers");
     let config = ClientConfig::with_roots([identity.certificate()]).expect("valid roots");
     let config = config.alpn(["test"]);

@@ -26,7 +26,7 @@ fn aes_ends() -> (OneRttKeys, OneRttKeys) {
 
 fn send(keys: &mut OneRttKeys, number: u64) -> InTransit {
     let mut packet = [&HEADER[..], b"payload", &[0; TAG_LEN]].concat();
-    keys.seal_packet(number, &mut packet, HEADER.len());
+    keys.seal_packet(PathId::ZERO, number, &mut packet, HEADER.len());
     InTransit {
         number,
         phase: keys.key_phase(),
@@ -36,7 +36,13 @@ fn send(keys: &mut OneRttKeys, number: u64) -> InTransit {
 
 fn receive(keys: &mut OneRttKeys, packet: &InTransit) -> Result<bool, OneRttOpenError> {
     let mut payload = packet.payload.clone();
-    let opened = keys.open(packet.number, packet.phase, &HEADER, &mut payload)?;
+    let opened = keys.open(
+        PathId::ZERO,
+        packet.number,
+        packet.phase,
+        &HEADER,
+        &mut payload,
+    )?;
     assert_eq!(&payload[..opened.len], b"payload");
     Ok(opened.peer_updated)
 }
@@ -49,12 +55,11 @@ fn state(keys: &OneRttKeys) -> String {
         (
             send.generation,
             send.sealed,
-            send.first_number,
-            send.next_number,
+            &send.numbers,
             send.acknowledged
         ),
-        (receive.generation, receive.lowest, receive.highest),
-        receive.previous.as_ref().map(|previous| previous.highest),
+        (receive.generation, &receive.numbers),
+        receive.previous.is_some(),
         send.secret.as_bytes(),
         receive.secret.as_bytes(),
         keys.key_phase(),
@@ -68,8 +73,8 @@ fn exchange(a: &mut OneRttKeys, b: &mut OneRttKeys, number: u64) {
     receive(b, &there).unwrap();
     let back = send(b, number);
     receive(a, &back).unwrap();
-    a.on_packet_acked(number);
-    b.on_packet_acked(number);
+    a.on_packet_acked(PathId::ZERO, number);
+    b.on_packet_acked(PathId::ZERO, number);
 }
 
 #[test]
@@ -84,7 +89,7 @@ fn stored_keys_continue_where_they_were() {
         exchange(&mut a, &mut b, 2);
         // The peer may have updated while they were stored.
         a = OneRttKeys::from(Box::new(a).store().expect("the keys were not updated"));
-        b.update(3);
+        b.update();
         let there = send(&mut b, 3);
         assert_eq!(receive(&mut a, &there), Ok(true));
         exchange(&mut a, &mut b, 4);
@@ -99,7 +104,7 @@ fn update_of_either_end_is_followed_by_the_other() {
     for suite in SUITES {
         let (mut client, mut server) = ends(suite);
         exchange(&mut client, &mut server, 0);
-        client.update(1);
+        client.update();
         assert!(client.key_phase(), "{suite}");
         assert!(
             receive(&mut server, &send(&mut client, 1)).unwrap(),
@@ -114,7 +119,7 @@ fn update_of_either_end_is_followed_by_the_other() {
             "{suite}"
         );
         exchange(&mut client, &mut server, 2);
-        server.update(3);
+        server.update();
         assert!(
             receive(&mut client, &send(&mut server, 3)).unwrap(),
             "{suite}"
@@ -137,7 +142,7 @@ fn next_key_is_derived_before_the_update() {
         for round in 0..4_u64 {
             exchange(&mut client, &mut server, 2 * round);
             let before = state(&server);
-            client.update(2 * round + 1);
+            client.update();
             let packet = send(&mut client, 2 * round + 1);
             let mut payload = packet.payload.clone();
             let opened = server
@@ -153,8 +158,8 @@ fn next_key_is_derived_before_the_update() {
             assert_eq!(receive(&mut server, &packet), Ok(true), "{suite} {round}");
             let back = send(&mut server, 2 * round + 1);
             receive(&mut client, &back).unwrap();
-            client.on_packet_acked(2 * round + 1);
-            server.on_packet_acked(2 * round + 1);
+            client.on_packet_acked(PathId::ZERO, 2 * round + 1);
+            server.on_packet_acked(PathId::ZERO, 2 * round + 1);
         }
     }
 }
@@ -163,8 +168,8 @@ fn next_key_is_derived_before_the_update() {
 fn both_ends_may_update_at_once() {
     let (mut client, mut server) = aes_ends();
     exchange(&mut client, &mut server, 0);
-    client.update(1);
-    server.update(1);
+    client.update();
+    server.update();
     let (there, back) = (send(&mut client, 1), send(&mut server, 1));
     assert!(receive(&mut server, &there).unwrap());
     assert!(receive(&mut client, &back).unwrap());
@@ -178,7 +183,7 @@ fn consecutive_updates_are_followed() {
     for round in 0..20_u64 {
         exchange(&mut client, &mut server, round * 3);
         assert!(client.is_update_acknowledged(), "{round}");
-        client.update(round * 3 + 1);
+        client.update();
         exchange(&mut client, &mut server, round * 3 + 1);
         client.drop_previous();
         server.drop_previous();
@@ -194,7 +199,7 @@ fn packets_overtaken_by_an_update_open_with_the_previous_key() {
     let (mut client, mut server) = aes_ends();
     let old: Vec<_> = (0..5).map(|number| send(&mut client, number)).collect();
     receive(&mut server, &old[1]).unwrap();
-    client.update(5);
+    client.update();
     let new: Vec<_> = (5..8).map(|number| send(&mut client, number)).collect();
     assert_eq!(receive(&mut server, &new[1]), Ok(true));
     for packet in [&old[4], &new[0], &old[0], &new[2], &old[3], &old[2]] {
@@ -206,7 +211,7 @@ fn packets_overtaken_by_an_update_open_with_the_previous_key() {
 fn initiator_reads_old_keys_until_the_peer_follows() {
     let (mut client, mut server) = aes_ends();
     exchange(&mut client, &mut server, 0);
-    client.update(1);
+    client.update();
     assert_eq!(receive(&mut client, &send(&mut server, 1)), Ok(false));
     let late = send(&mut server, 2);
     receive(&mut server, &send(&mut client, 1)).unwrap();
@@ -218,7 +223,7 @@ fn initiator_reads_old_keys_until_the_peer_follows() {
 fn late_packet_is_discarded_once_the_previous_key_is_dropped() {
     let (mut client, mut server) = aes_ends();
     let late = send(&mut client, 0);
-    client.update(1);
+    client.update();
     receive(&mut server, &send(&mut client, 1)).unwrap();
     assert!(server.previous_installed());
     server.drop_previous();
@@ -232,10 +237,10 @@ fn late_packet_is_discarded_once_the_previous_key_is_dropped() {
 fn second_update_replaces_the_previous_key() {
     let (mut client, mut server) = aes_ends();
     let first = send(&mut client, 0);
-    client.update(1);
+    client.update();
     let second = send(&mut client, 1);
     exchange(&mut client, &mut server, 2);
-    client.update(3);
+    client.update();
     exchange(&mut client, &mut server, 3);
     assert_eq!(receive(&mut server, &second), Ok(false));
     assert_eq!(receive(&mut server, &first), Err(OneRttOpenError::Discard));
@@ -245,10 +250,10 @@ fn second_update_replaces_the_previous_key() {
 fn second_update_without_an_acknowledgment_is_an_error() {
     let (mut client, mut server) = aes_ends();
     exchange(&mut client, &mut server, 0);
-    client.update(1);
+    client.update();
     receive(&mut server, &send(&mut client, 1)).unwrap();
     // Advance the client's keys further than RFC 9001 §6.1 allows.
-    client.send.roll(2);
+    client.send.roll();
     let too_soon = send(&mut client, 2);
     assert_eq!(
         receive(&mut server, &too_soon),
@@ -261,7 +266,7 @@ fn older_key_on_a_higher_packet_number_is_discarded() {
     let (mut client, mut server) = aes_ends();
     let (mut violator, _) = aes_ends();
     exchange(&mut client, &mut server, 0);
-    client.update(1);
+    client.update();
     receive(&mut server, &send(&mut client, 5)).unwrap();
     let before = state(&server);
     assert_eq!(
@@ -277,7 +282,7 @@ fn newer_key_below_a_packet_number_of_the_older_is_an_error() {
     let (mut client, mut server) = aes_ends();
     receive(&mut server, &send(&mut client, 9)).unwrap();
     let (mut violator, _) = aes_ends();
-    violator.update(0);
+    violator.update();
     let below = send(&mut violator, 8);
     assert_eq!(
         receive(&mut server, &below),
@@ -288,7 +293,7 @@ fn newer_key_below_a_packet_number_of_the_older_is_an_error() {
     let (mut client, mut server) = aes_ends();
     let (mut violator, _) = aes_ends();
     let old = send(&mut client, 7);
-    violator.update(0);
+    violator.update();
     let (low, high) = (send(&mut violator, 6), send(&mut violator, 8));
     receive(&mut server, &high).unwrap();
     receive(&mut server, &old).unwrap();
@@ -302,7 +307,7 @@ fn newer_key_below_a_packet_number_of_the_older_is_an_error() {
 fn forged_packets_change_nothing() {
     let (mut client, mut server) = aes_ends();
     let old = send(&mut client, 0);
-    client.update(1);
+    client.update();
     exchange(&mut client, &mut server, 1);
     let genuine = send(&mut client, 2);
     let before = state(&server);
@@ -341,11 +346,11 @@ fn update_is_acknowledged_only_by_a_packet_of_its_phase() {
     assert!(!client.is_update_acknowledged());
     exchange(&mut client, &mut server, 0);
     assert!(client.is_update_acknowledged());
-    client.update(1);
+    client.update();
     let packet = send(&mut client, 1);
-    client.on_packet_acked(0);
+    client.on_packet_acked(PathId::ZERO, 0);
     assert!(!client.is_update_acknowledged());
-    client.on_packet_acked(1);
+    client.on_packet_acked(PathId::ZERO, 1);
     assert!(
         !client.is_update_acknowledged(),
         "the peer has not followed"
@@ -359,13 +364,13 @@ fn update_is_acknowledged_only_by_a_packet_of_its_phase() {
 fn acknowledgment_of_new_keys_under_old_ones_breaks_the_rules() {
     let (mut client, mut server) = aes_ends();
     exchange(&mut client, &mut server, 0);
-    client.update(1);
+    client.update();
     let packet = send(&mut client, 1);
-    assert!(!client.acknowledgment_breaks_phase(0));
-    assert!(client.acknowledgment_breaks_phase(1));
+    assert!(!client.acknowledgment_breaks_phase(PathId::ZERO, 0));
+    assert!(client.acknowledgment_breaks_phase(PathId::ZERO, 1));
     receive(&mut server, &packet).unwrap();
     receive(&mut client, &send(&mut server, 1)).unwrap();
-    assert!(!client.acknowledgment_breaks_phase(1));
+    assert!(!client.acknowledgment_breaks_phase(PathId::ZERO, 1));
 }
 
 #[test]
@@ -373,12 +378,12 @@ fn packets_before_following_the_peer_do_not_acknowledge_the_update() {
     let (mut client, mut server) = aes_ends();
     exchange(&mut client, &mut server, 0);
     send(&mut server, 1);
-    client.update(1);
+    client.update();
     receive(&mut server, &send(&mut client, 1)).unwrap();
-    server.on_packet_acked(1);
+    server.on_packet_acked(PathId::ZERO, 1);
     assert!(!server.is_update_acknowledged());
     send(&mut server, 2);
-    server.on_packet_acked(2);
+    server.on_packet_acked(PathId::ZERO, 2);
     assert!(server.is_update_acknowledged());
 }
 
@@ -394,7 +399,7 @@ fn sealed_packets_are_counted_per_key() {
     send(&mut client, 3);
     send(&mut client, 4);
     assert!(client.is_exhausted());
-    client.update(5);
+    client.update();
     assert_eq!(client.sealed(), 0);
     assert!(!client.should_update() && !client.is_exhausted());
 }
@@ -403,7 +408,7 @@ fn sealed_packets_are_counted_per_key() {
 fn update_of_the_peer_restarts_the_count() {
     let (mut client, mut server) = aes_ends();
     exchange(&mut client, &mut server, 0);
-    client.update(1);
+    client.update();
     receive(&mut server, &send(&mut client, 1)).unwrap();
     assert_eq!(server.sealed(), 0);
 }
@@ -423,9 +428,9 @@ fn default_limits_leave_room_below_those_of_the_suite() {
 fn update_while_the_last_one_is_unanswered_does_nothing() {
     let (mut client, mut server) = aes_ends();
     exchange(&mut client, &mut server, 0);
-    client.update(1);
+    client.update();
     let before = state(&client);
-    let again = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| client.update(2)));
+    let again = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| client.update()));
     assert_eq!(again.is_err(), cfg!(debug_assertions));
     assert_eq!(state(&client), before);
 }
@@ -439,7 +444,7 @@ fn header_keys_stay_the_same() {
         client.peer_header().mask(&sample),
     );
     exchange(&mut client, &mut server, 0);
-    client.update(1);
+    client.update();
     exchange(&mut client, &mut server, 1);
     assert_eq!(
         before,
@@ -468,13 +473,13 @@ fn random_orders_agree_with_a_model() {
                     let generation = client.send.generation;
                     in_transit.push((generation, send(&mut client, number)));
                 }
-                5 if client.is_update_acknowledged() => client.update(number + 1),
+                5 if client.is_update_acknowledged() => client.update(),
                 5 => {
                     let back = send(&mut server, back_number);
                     back_number += 1;
                     let _ = receive(&mut client, &back);
                     if server.receive.generation == client.send.generation {
-                        client.on_packet_acked(number);
+                        client.on_packet_acked(PathId::ZERO, number);
                     }
                 }
                 _ if in_transit.is_empty() => {}
@@ -495,3 +500,5 @@ fn random_orders_agree_with_a_model() {
     }
     assert!(updates > 500, "{updates}");
 }
+
+mod paths;

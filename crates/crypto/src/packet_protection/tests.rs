@@ -1,6 +1,7 @@
 use super::*;
 use crate::testing::{SUITES, hex, hex_of, secret};
 use crate::{Secret, header_protection};
+use courser_wire::PathId;
 
 const HEADER: &[u8] = b"some header";
 
@@ -115,11 +116,11 @@ fn packets_are_protected_by_the_implementation_of_the_build() {
 fn packet_number_affects_all_eight_low_bytes_of_the_nonce() {
     let iv = Iv::new(&[0xff, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
     assert_eq!(
-        iv.nonce(0).as_ref(),
+        iv.nonce(0.into()).as_ref(),
         &[0xff, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]
     );
     assert_eq!(
-        iv.nonce(0x3f00_0000_0000_0001).as_ref(),
+        iv.nonce(0x3f00_0000_0000_0001.into()).as_ref(),
         &[0xff, 1, 2, 3, 4 ^ 0x3f, 5, 6, 7, 8, 9, 10, 11 ^ 1]
     );
 }
@@ -174,4 +175,11 @@ fn payload_shorter_than_a_tag_is_rejected() {
             "{len}"
         );
     }
+}
+
+#[test]
+fn nonce_matches_the_example_of_rfc_10069() {
+    let iv = Iv::new(&hex("6b26114b9cba2b63a9e8dd4f").try_into().unwrap());
+    let nonce = iv.nonce(PacketNonce::new(PathId::new(3), 54321));
+    assert_eq!(hex_of(nonce.as_ref()), "6b2611489cba2b63a9e8097e");
 }

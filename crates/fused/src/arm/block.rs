@@ -211,11 +211,11 @@ fn multiply_high(one: Vector, other: Vector) -> Vector {
     ))
 }
 
-/// Returns the nonce of a packet with a counter of zero. RFC 9001 §5.3.
+/// Returns the nonce of a packet with a counter of zero, from the 96 bits of path ID and packet number.
+/// RFC 9001 §5.3, RFC 10069 §2.4.
 #[inline]
-pub(crate) fn nonce(iv: &Block, number: u64) -> Vector {
-    let number = u128::from(number) << 32;
-    load(&(u128::from_be_bytes(*iv) ^ number).to_be_bytes())
+pub(crate) fn nonce(iv: &Block, number: u128) -> Vector {
+    load(&(u128::from_be_bytes(*iv) ^ number << 32).to_be_bytes())
 }
 
 /// Returns the block with the lengths of header and text, reversed.

@@ -34,7 +34,7 @@ pub(crate) fn raise(_: Kernel, schedule: &mut Schedule) {
 pub(crate) fn seal(
     _: Kernel,
     schedule: &Schedule,
-    number: u64,
+    number: u128,
     header: &[u8],
     payload: &mut [u8],
 ) -> [u8; TAG_LEN] {
@@ -51,7 +51,7 @@ pub(crate) fn seal(
 pub(crate) fn seal_from(
     _: Kernel,
     schedule: &Schedule,
-    number: u64,
+    number: u128,
     header: &[u8],
     (from, to): (&[u8], &mut [u8]),
 ) -> [u8; TAG_LEN] {
@@ -68,7 +68,7 @@ pub(crate) fn seal_from(
 pub(crate) fn open(
     _: Kernel,
     schedule: &Schedule,
-    number: u64,
+    number: u128,
     (header, tag): (&[u8], &[u8; TAG_LEN]),
     ciphertext: &mut [u8],
 ) -> bool {
@@ -94,7 +94,7 @@ pub(crate) fn mask(_: Kernel, rounds: &Rounds, sample: &[u8; SAMPLE_LEN]) -> [u8
 #[inline]
 fn run<const OPEN: bool>(
     schedule: &Schedule,
-    number: u64,
+    number: u128,
     header: &[u8],
     text: &Text<'_>,
 ) -> block::Vector {

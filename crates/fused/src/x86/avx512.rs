@@ -21,7 +21,7 @@ use crate::text::Text;
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,vaes,vpclmulqdq,aes,pclmulqdq")]
 pub(super) fn run<const ROUNDS: usize, const OPEN: bool>(
     schedule: &Schedule,
-    number: u64,
+    number: u128,
     header: &[u8],
     text: &Text<'_>,
 ) -> __m128i {
@@ -73,7 +73,7 @@ struct Cipher<const ROUNDS: usize> {
 impl<const ROUNDS: usize> Cipher<ROUNDS> {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    fn new(schedule: &Schedule, number: u64) -> Self {
+    fn new(schedule: &Schedule, number: u128) -> Self {
         let mut keys = [_mm512_setzero_si512(); 15];
         for (key, round) in keys.iter_mut().zip(&schedule.rounds.keys[..ROUNDS + 1]) {
             *key = _mm512_broadcast_i32x4(block::load(round));

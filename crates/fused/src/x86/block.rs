@@ -275,12 +275,14 @@ pub(crate) fn hash(blocks: &[Block], hash_key: __m128i) -> __m128i {
     hash
 }
 
-/// Returns the nonce of a packet with a counter of zero. RFC 9001 §5.3.
+/// Returns the nonce of a packet with a counter of zero, from the 96 bits of path ID and packet number.
+/// RFC 9001 §5.3, RFC 10069 §2.4.
 #[inline]
 #[target_feature(enable = "avx")]
-pub(crate) fn nonce(iv: &Block, number: u64) -> __m128i {
-    let number = _mm_cvtsi64_si128(number.swap_bytes() as i64);
-    _mm_xor_si128(load(iv), _mm_slli_si128(number, 4))
+pub(crate) fn nonce(iv: &Block, number: u128) -> __m128i {
+    let number = (number << 32).swap_bytes();
+    let number = _mm_set_epi64x((number >> 64) as i64, number as i64);
+    _mm_xor_si128(load(iv), number)
 }
 
 /// Returns the block with the lengths of header and text, reversed.

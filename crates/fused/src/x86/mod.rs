@@ -48,7 +48,7 @@ pub(crate) fn raise(kernel: Kernel, schedule: &mut Schedule) {
 pub(crate) fn seal(
     kernel: Kernel,
     schedule: &Schedule,
-    number: u64,
+    number: u128,
     header: &[u8],
     payload: &mut [u8],
 ) -> [u8; TAG_LEN] {
@@ -61,7 +61,7 @@ pub(crate) fn seal(
 pub(crate) fn seal_from(
     kernel: Kernel,
     schedule: &Schedule,
-    number: u64,
+    number: u128,
     header: &[u8],
     (from, to): (&[u8], &mut [u8]),
 ) -> [u8; TAG_LEN] {
@@ -74,7 +74,7 @@ pub(crate) fn seal_from(
 pub(crate) fn open(
     kernel: Kernel,
     schedule: &Schedule,
-    number: u64,
+    number: u128,
     (header, tag): (&[u8], &[u8; TAG_LEN]),
     ciphertext: &mut [u8],
 ) -> bool {
@@ -103,7 +103,7 @@ pub(crate) fn mask(_: Kernel, rounds: &Rounds, sample: &[u8; SAMPLE_LEN]) -> [u8
 fn run<const OPEN: bool>(
     kernel: Kernel,
     schedule: &Schedule,
-    number: u64,
+    number: u128,
     header: &[u8],
     text: Text<'_>,
 ) -> __m128i {

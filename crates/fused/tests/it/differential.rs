@@ -125,7 +125,10 @@ impl Pair {
 
     /// Seals and opens one packet in all ways.
     fn compare(&mut self, len: usize, header_len: usize, generator: &mut Generator) {
-        let number = generator.next() >> 2;
+        let path_id = generator.next() >> 32;
+        // Most connections have one path.
+        let path_id = if path_id & 1 == 0 { 0 } else { path_id };
+        let number = u128::from(path_id) << 64 | u128::from(generator.next() >> 2);
         let mut header = vec![0; header_len];
         generator.fill(&mut header);
         self.plain.resize(len, 0);
@@ -137,7 +140,7 @@ impl Pair {
         self.open_forged((number, &header, tag), &case, generator);
     }
 
-    fn seal(&mut self, number: u64, header: &[u8], case: &str) -> [u8; TAG_LEN] {
+    fn seal(&mut self, number: u128, header: &[u8], case: &str) -> [u8; TAG_LEN] {
         let [mut expected_tag, mut tag] = [[0; TAG_LEN]; 2];
         self.expected.clone_from(&self.plain);
         self.theirs
@@ -157,7 +160,7 @@ impl Pair {
     }
 
     /// Seals into another buffer, between bytes that must not change.
-    fn seal_elsewhere(&mut self, number: u64, header: &[u8], expected: [u8; TAG_LEN], case: &str) {
+    fn seal_elsewhere(&mut self, number: u128, header: &[u8], expected: [u8; TAG_LEN], case: &str) {
         let len = self.plain.len();
         let mut room = vec![0x5a; len + 2 * GUARD];
         let mut tag = [0; TAG_LEN];
@@ -173,7 +176,7 @@ impl Pair {
         );
     }
 
-    fn open(&mut self, number: u64, header: &[u8], tag: [u8; TAG_LEN], case: &str) {
+    fn open(&mut self, number: u128, header: &[u8], tag: [u8; TAG_LEN], case: &str) {
         let len = self.plain.len();
         let mut room = vec![0x5a; len + 2 * GUARD];
         let text = &mut room[GUARD..GUARD + len];
@@ -191,10 +194,10 @@ impl Pair {
         );
     }
 
-    /// Changes one bit of the text, the header, the tag or the packet number.
+    /// Changes one bit of the text, the header, the tag, the path ID or the packet number.
     fn open_forged(
         &mut self,
-        (number, header, tag): (u64, &[u8], [u8; TAG_LEN]),
+        (number, header, tag): (u128, &[u8], [u8; TAG_LEN]),
         case: &str,
         generator: &mut Generator,
     ) {
@@ -207,7 +210,7 @@ impl Pair {
         match generator.below(4) {
             0 if !self.found.is_empty() => flip(&mut self.found, generator),
             1 if !header.is_empty() => flip(&mut forged.1, generator),
-            2 => forged.0 ^= 1 << generator.below(62),
+            2 => forged.0 ^= 1 << generator.below(96),
             _ => flip(&mut forged.2, generator),
         }
         let mut theirs = self.found.clone();
@@ -226,10 +229,10 @@ impl Pair {
         assert!(self.found == theirs, "AWS-LC leaves other bytes: {case}");
     }
 
-    /// Returns the nonce of a packet. RFC 9001 §5.3.
-    fn nonce(&self, number: u64) -> Nonce {
+    /// Returns the nonce of a packet. RFC 9001 §5.3, RFC 10069 §2.4.
+    fn nonce(&self, number: u128) -> Nonce {
         let mut nonce = self.iv;
-        for (byte, number) in nonce[4..].iter_mut().zip(number.to_be_bytes()) {
+        for (byte, number) in nonce.iter_mut().zip(&number.to_be_bytes()[4..]) {
             *byte ^= number;
         }
         Nonce::assume_unique_for_key(nonce)

@@ -1,6 +1,6 @@
 //! Delivery of claimed streams to the sessions that they name.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -10,7 +10,8 @@ use courser_quic::hooks::{Ticket, Waiters};
 
 use super::ClaimedStream;
 
-/// The streams of one group by session. No other lock is taken while its lock is held.
+/// The streams of one group by session. No other lock is taken while its lock is held, which is taken under that of the
+/// endpoint too.
 ///
 /// A queue of a session has no limit of its own: the peer gets credit for a stream when it has ended and its
 /// halves are dropped, so that no more can wait than it was granted.
@@ -21,12 +22,14 @@ pub(crate) struct Sessions {
 
 #[derive(Debug, Default)]
 struct Table {
-    open: HashMap<u64, Session>,
+    open: BTreeMap<u64, Session>,
     /// Streams of sessions that nobody has registered yet, oldest first.
     early: VecDeque<(u64, ClaimedStream, Time)>,
     /// Sessions that are over, oldest first, each with the number of streams that may still arrive without
     /// being counted as useless.
     over: VecDeque<(u64, u32)>,
+    /// The largest number of sessions that were open at the same time.
+    most: usize,
     /// True while a task removes early streams that have waited too long.
     is_watched: bool,
     has_ended: bool,
@@ -54,10 +57,13 @@ pub(crate) enum Lanes {
 /// What happened to a stream.
 #[derive(Debug)]
 pub(crate) enum Routed {
-    /// It waits for its session, or was dropped with the connection.
+    /// Its session has it, or it was dropped with the connection.
     Done,
-    /// It waits for its session to be registered, and a task must watch the time.
-    Watch,
+    /// It waits for its session to be registered.
+    Early {
+        /// True if a task must begin to watch the time.
+        is_first: bool,
+    },
     /// It must be refused, because too many streams wait for unknown sessions.
     Unknown(ClaimedStream),
     /// It must be refused, because its session is over.
@@ -103,19 +109,17 @@ impl Sessions {
             return Routed::Unknown(stream);
         }
         table.early.push_back((number, stream, now));
-        match std::mem::replace(&mut table.is_watched, true) {
-            true => Routed::Done,
-            false => Routed::Watch,
-        }
+        let is_first = !std::mem::replace(&mut table.is_watched, true);
+        Routed::Early { is_first }
     }
 
-    /// Registers a session, and moves the streams to it that wait for it. Returns false if it is registered, or
-    /// over.
-    pub(crate) fn register(&self, number: u64) -> bool {
+    /// Registers a session, and moves the streams to it that wait for it. Returns the number of open sessions if there were
+    /// never as many, and 0 otherwise; `None` if this one is registered, or over.
+    pub(crate) fn register(&self, number: u64) -> Option<usize> {
         let mut table = self.table.hold();
         let is_known = table.over.iter().any(|(over, _)| *over == number);
         if is_known || table.open.contains_key(&number) {
-            return false;
+            return None;
         }
         let mut session = Session::default();
         for (owner, stream, at) in std::mem::take(&mut table.early) {
@@ -126,7 +130,15 @@ impl Sessions {
             }
         }
         table.open.insert(number, session);
-        true
+        let count = table.open.len();
+        let is_most = count > table.most;
+        table.most = table.most.max(count);
+        Some(if is_most { count } else { 0 })
+    }
+
+    /// Returns true while a session is open.
+    pub(crate) fn is_open(&self, number: u64) -> bool {
+        self.table.hold().open.contains_key(&number)
     }
 
     /// Ends a session. Returns its streams, which must be refused.
@@ -166,20 +178,20 @@ impl Sessions {
         lanes: Lanes,
         ticket: &mut Ticket,
     ) -> Poll<Option<ClaimedStream>> {
+        let taken = self.table.hold().take(number, lanes);
+        if taken.is_ready() {
+            return taken;
+        }
+        // Only a task that has to wait needs a waker, which is not made under the lock.
         let waker = ForeignWaker::of(cx);
         let mut table = self.table.hold();
-        let has_ended = table.has_ended;
-        let Some(session) = table.open.get_mut(&number) else {
-            return Poll::Ready(None);
-        };
-        let lane = session.lane(lanes);
-        if let Some(stream) = lane.streams.pop_front() {
-            return Poll::Ready(Some(stream));
+        let taken = table.take(number, lanes);
+        if taken.is_ready() {
+            return taken;
         }
-        if has_ended {
-            return Poll::Ready(None);
+        if let Some(session) = table.open.get_mut(&number) {
+            session.lane(lanes).waiting.register(ticket, waker);
         }
-        lane.waiting.register(ticket, waker);
         Poll::Pending
     }
 
@@ -235,6 +247,19 @@ impl Sessions {
         drop(table);
         drop(dropped);
         woken.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Table {
+    /// Takes the next stream of a session, or `None` if the session or the connection has ended.
+    fn take(&mut self, number: u64, lanes: Lanes) -> Poll<Option<ClaimedStream>> {
+        let Some(session) = self.open.get_mut(&number) else {
+            return Poll::Ready(None);
+        };
+        match session.lane(lanes).streams.pop_front() {
+            None if !self.has_ended => Poll::Pending,
+            next => Poll::Ready(next),
+        }
     }
 }
 

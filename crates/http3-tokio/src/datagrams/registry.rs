@@ -24,6 +24,9 @@ struct Table {
     early: VecDeque<(u64, Bytes, Time)>,
     /// Total size of all waiting datagrams in bytes, including early ones, of requests without their own limits.
     bytes: usize,
+    /// The requests that have their own limits, and the total size of their waiting datagrams in bytes.
+    limited: usize,
+    limited_bytes: usize,
     has_ended: bool,
 }
 
@@ -145,8 +148,10 @@ impl Registry {
         };
         if entry.limits.replace((datagrams, bytes)).is_none() {
             table.bytes -= entry.bytes;
+            table.limited += 1;
+            table.limited_bytes += entry.bytes;
         }
-        entry.make_room(0, false);
+        table.limited_bytes -= entry.make_room(0, false);
     }
 
     /// Returns the number of datagrams of the request that were dropped because too many waited.
@@ -193,8 +198,9 @@ impl Registry {
                 take(payload);
             }
             entry.bytes -= bytes;
-            if entry.limits.is_none() {
-                table.bytes -= bytes;
+            match entry.limits {
+                None => table.bytes -= bytes,
+                Some(_) => table.limited_bytes -= bytes,
             }
             return Poll::Ready(Some(count));
         }
@@ -214,7 +220,8 @@ impl Registry {
         entry.has_handle = false;
         let waiting = std::mem::take(&mut entry.queue);
         let bytes = std::mem::take(&mut entry.bytes);
-        let is_counted = entry.limits.is_none();
+        // No datagram is delivered to it any longer.
+        let limits = entry.limits.take();
         let mut delivery = Delivery::Done;
         match entry.state {
             StreamState::Open if waiting.is_empty() => entry.state = StreamState::Unused,
@@ -226,10 +233,25 @@ impl Registry {
             StreamState::Unused | StreamState::Aborted => {}
             StreamState::Closed => drop(table.requests.remove(&stream)),
         }
-        if is_counted {
-            table.bytes -= bytes;
+        match limits {
+            None => table.bytes -= bytes,
+            Some(_) => {
+                table.limited -= 1;
+                table.limited_bytes -= bytes;
+            }
         }
         delivery
+    }
+
+    /// Removes a stream that gets no handle.
+    pub(crate) fn forget(&self, stream: u64) {
+        if !self.is_enabled {
+            return;
+        }
+        let mut table = self.lock();
+        if let Some(entry) = table.requests.remove(&stream) {
+            table.on_removed(&entry);
+        }
     }
 
     /// Drops all later datagrams, because the receiving direction has ended.
@@ -244,8 +266,8 @@ impl Registry {
         let waker = entry.waker.take();
         if entry.has_handle {
             entry.state = StreamState::Closed;
-        } else {
-            table.requests.remove(&stream);
+        } else if let Some(entry) = table.requests.remove(&stream) {
+            table.on_removed(&entry);
         }
         drop(table);
         waker.into_iter().for_each(ForeignWaker::wake);
@@ -283,6 +305,17 @@ impl Registry {
 }
 
 impl Table {
+    /// Uncounts a request that was removed.
+    fn on_removed(&mut self, entry: &Entry) {
+        match entry.limits {
+            None => self.bytes -= entry.bytes,
+            Some(_) => {
+                self.limited -= 1;
+                self.limited_bytes -= entry.bytes;
+            }
+        }
+    }
+
     fn deliver(
         &mut self,
         now: Time,
@@ -308,8 +341,19 @@ impl Table {
         let len = payload.len();
         let fits = match entry.limits {
             Some((_, most)) if len <= most => {
-                entry.make_room(len, true);
-                true
+                self.limited_bytes -= entry.make_room(len, true);
+                // What all have room for is divided only when it is used up.
+                let share = MAX_LIMITED_BYTES / self.limited.max(1);
+                while self.limited_bytes + len > MAX_LIMITED_BYTES
+                    && !entry.queue.is_empty()
+                    && entry.bytes + len > share
+                {
+                    self.limited_bytes -= entry.drop_oldest();
+                }
+                let fits =
+                    entry.bytes + len <= share || self.limited_bytes + len <= MAX_LIMITED_BYTES;
+                self.limited_bytes += if fits { len } else { 0 };
+                fits
             }
             Some(_) => false,
             None => {
@@ -348,15 +392,17 @@ impl Table {
 
 impl Entry {
     /// Drops the oldest datagrams until `len` more bytes, and one datagram more if it is added, keep the bounds of
-    /// the request.
-    fn make_room(&mut self, len: usize, is_added: bool) {
+    /// the request. Returns their size.
+    fn make_room(&mut self, len: usize, is_added: bool) -> usize {
         let Some((datagrams, bytes)) = self.limits else {
-            return;
+            return 0;
         };
         let room = datagrams.saturating_sub(usize::from(is_added));
+        let mut dropped = 0;
         while !self.queue.is_empty() && (self.queue.len() > room || self.bytes + len > bytes) {
-            self.drop_oldest();
+            dropped += self.drop_oldest();
         }
+        dropped
     }
 
     /// Returns the size of the datagram.
@@ -372,6 +418,10 @@ impl Entry {
 const MAX_OF_REQUEST: usize = 64;
 /// Largest size of waiting datagrams of all requests in bytes (limit K27).
 const MAX_BYTES: usize = 256 * 1024;
+/// Size of waiting datagrams in bytes of all requests with limits of their own, from which a request whose datagrams exceed
+/// an equal part of it drops its oldest (limit K592). Those below their part may still grow to it, so that the total is at
+/// most twice as large.
+const MAX_LIMITED_BYTES: usize = 8 << 20;
 /// Largest number of datagrams for requests that have not arrived yet (limit K28).
 const MAX_EARLY: usize = 32;
 /// Time for which early datagrams are kept: about one round trip (RFC 9297 §2.1) of a slow path.

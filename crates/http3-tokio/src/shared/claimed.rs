@@ -27,6 +27,9 @@ impl SharedConnection {
     /// Allows the peer as many open streams as the groups of extensions need.
     pub(crate) fn grant_streams(&self) {
         if let Some((bidirectional, unidirectional)) = self.extensions.granted_streams() {
+            if self.side().is_server() {
+                self.arrivals.set_limit(self.quic.granted_requests());
+            }
             self.quic.raise_max_streams(bidirectional, unidirectional);
         }
     }
@@ -43,13 +46,24 @@ impl SharedConnection {
 
     /// Passes a claimed stream to the application, or refuses it. If the group delivers streams by session, the
     /// number of the session is read first.
-    pub(crate) fn on_claimed(self: &Arc<Self>, mut stream: ClaimedStream) {
+    pub(crate) fn on_claimed(self: &Arc<Self>, stream: ClaimedStream) {
         let group = match stream.send {
             Some(_) => self.extensions.bidirectional(stream.stream_type),
             None => self.extensions.unidirectional(stream.stream_type),
         };
         let group = group.unwrap_or(Group::FIRST);
-        if self.peer_supports(group) == Some(false) {
+        let supports = self.peer_supports(group);
+        self.deliver(group, supports, stream);
+    }
+
+    /// Passes a claimed stream to its group. `supports` says whether the peer supports it.
+    pub(crate) fn deliver(
+        self: &Arc<Self>,
+        group: Group,
+        supports: Option<bool>,
+        mut stream: ClaimedStream,
+    ) {
+        if supports == Some(false) {
             return self.refuse(stream, self.extensions.refusal(group));
         }
         if self.claimed.sessions(group).is_some() {
@@ -82,28 +96,41 @@ impl SharedConnection {
     }
 
     /// Delivers a stream to its session.
-    fn route(self: &Arc<Self>, group: Group, number: u64, stream: ClaimedStream) {
+    fn route(self: &Arc<Self>, group: Group, number: u64, mut stream: ClaimedStream) {
+        stream.receive.hold();
         let codes = self.extensions.session_codes(group);
         let (Some(codes), Some(sessions)) = (codes, self.claimed.sessions(group)) else {
             return;
         };
         if !is_request(number) {
-            let error = http3::Error {
-                code: Code::ID_ERROR,
-                scope: Scope::Connection,
-                reason: "the session of a stream is not the stream of a request",
-            };
-            // This closes the connection.
-            let _ = self.drive(|_| Err::<(), _>(error));
-            return;
+            return self.fail_id("the session of a stream is not the stream of a request");
         }
         match sessions.route(self.now(), self.side(), number, stream) {
             Routed::Done => {}
-            Routed::Watch => drop(runtime::spawn(self.clone().watch_early(group))),
+            Routed::Early { is_first } => {
+                // The numbers of open sessions need no check.
+                if self.side().is_server() && number / 4 >= self.quic.granted_requests() {
+                    return self.fail_id("the session of a stream is beyond the stream limit");
+                }
+                if is_first {
+                    runtime::spawn(self.clone().watch_early(group));
+                }
+            }
             Routed::Unknown(stream) => self.refuse(stream, codes.unknown),
             Routed::Over { stream, is_useless } if is_useless => self.refuse(stream, codes.over),
             Routed::Over { stream, .. } => stream.refuse(codes.over),
         }
+    }
+
+    /// Closes the connection because of a session that cannot exist.
+    fn fail_id(&self, reason: &'static str) {
+        let error = http3::Error {
+            code: Code::ID_ERROR,
+            scope: Scope::Connection,
+            reason,
+        };
+        // This closes the connection.
+        let _ = self.drive(|_| Err::<(), _>(error));
     }
 
     /// Refuses streams whose session nobody registers in time.
@@ -141,10 +168,31 @@ impl SharedConnection {
         let _ = self.drive(|state| state.http.on_claimed_refused(now));
     }
 
-    /// Registers a session. Returns false if it is registered, or over.
+    /// Registers a session, and lets the peer open its streams beside others. Returns false if it is registered, or over.
     pub(crate) fn register_session(&self, group: Group, number: u64) -> bool {
         let sessions = self.claimed.sessions(group);
-        sessions.is_some_and(|sessions| sessions.register(number))
+        let Some(count) = sessions.and_then(|sessions| sessions.register(number)) else {
+            return false;
+        };
+        if count > 0
+            && let Some((bidirectional, unidirectional)) = self.extensions.granted_streams()
+        {
+            // Sessions leave their streams to each other, and to requests (limit K593).
+            let count = count as u64;
+            let bidirectional = bidirectional.saturating_mul(count);
+            self.quic.raise_max_streams(
+                bidirectional.saturating_add(self.arrivals.limit()),
+                unidirectional.saturating_mul(count),
+            );
+        }
+        true
+    }
+
+    /// Ends the sessions of a request in all groups, because nobody will register them.
+    pub(crate) fn end_sessions_of(&self, number: u64) {
+        for group in self.extensions.groups() {
+            self.end_session(group, number);
+        }
     }
 
     /// Ends a session and refuses its streams, which the peer may have opened without fault.

@@ -74,6 +74,23 @@ impl Connection {
         out
     }
 
+    /// Records that the client has opened a bidirectional stream, whose first integer has not arrived. Only for servers.
+    pub fn on_stream_arrived(&mut self, stream: u64) {
+        self.priorities.on_arrived(stream);
+    }
+
+    /// Records that a bidirectional stream of the client begins with an integer that the application has claimed. Only for
+    /// servers; every other stream is for [`on_request_opened`](Self::on_request_opened).
+    pub fn on_claimed_arrived(&mut self, stream: u64, signal: u64) {
+        self.priorities.on_arrived(stream);
+        self.priorities.forget(stream);
+        self.record(|| Http3Record::StreamTypeSet {
+            by_peer: true,
+            stream,
+            stream_type: Http3StreamType::Other(signal),
+        });
+    }
+
     /// Checks that the peer may open a bidirectional stream. A server may do so only for an extension (§6.1).
     ///
     /// # Errors
@@ -101,7 +118,7 @@ impl Connection {
         fin: bool,
     ) -> Result<UniFate, Error> {
         match self.unidirectional.read_type(stream, &mut chunk) {
-            Some(stream_type) if self.is_claimed(stream_type, Direction::Bidirectional) => {
+            Some((stream_type, len)) if self.is_claimed(stream_type, Direction::Bidirectional) => {
                 self.record(|| Http3Record::StreamTypeSet {
                     by_peer: true,
                     stream,
@@ -109,6 +126,7 @@ impl Connection {
                 });
                 Ok(UniFate::Claimed {
                     stream_type,
+                    len,
                     first: chunk,
                 })
             }

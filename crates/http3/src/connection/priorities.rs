@@ -35,11 +35,16 @@ impl Priorities {
         index < self.limit
     }
 
-    /// Records that a request was opened. Returns the priority that arrived before it.
-    pub(super) fn on_opened(&mut self, stream: u64) -> Option<Priority> {
+    /// Records that a stream was opened, of a request or not.
+    pub(super) fn on_arrived(&mut self, stream: u64) {
         let opened = StreamId::from_value(stream).index() + 1;
         self.opened = self.opened.max(opened);
         self.set_limit(opened);
+    }
+
+    /// Records that a request was opened. Returns the priority that arrived before it.
+    pub(super) fn on_opened(&mut self, stream: u64) -> Option<Priority> {
+        self.on_arrived(stream);
         self.early.remove(&stream)
     }
 

@@ -28,6 +28,8 @@ pub enum UniFate {
     Claimed {
         /// The stream type, or the integer at the start of a bidirectional stream.
         stream_type: u64,
+        /// The length of that type or integer on the wire, in bytes.
+        len: usize,
         /// The bytes after it that have arrived.
         first: Bytes,
     },
@@ -78,7 +80,7 @@ impl Connection {
     }
 
     fn on_untyped(&mut self, now: Time, stream: u64, mut chunk: Bytes) -> Result<UniFate, Error> {
-        let Some(value) = self.unidirectional.read_type(stream, &mut chunk) else {
+        let Some((value, len)) = self.unidirectional.read_type(stream, &mut chunk) else {
             return Ok(UniFate::Read);
         };
         self.record_stream_type(stream, value);
@@ -90,6 +92,7 @@ impl Connection {
             StreamType::Unknown if self.is_claimed(value, Direction::Unidirectional) => {
                 return Ok(UniFate::Claimed {
                     stream_type: value,
+                    len,
                     first: chunk,
                 });
             }

@@ -61,17 +61,27 @@ impl Unidirectional {
         }
     }
 
-    /// Removes the stream type from the front of `chunk`. Returns it once it is complete.
-    pub(super) fn read_type(&mut self, stream: u64, chunk: &mut Bytes) -> Option<u64> {
+    /// Removes the stream type from the front of `chunk`. Returns it once it is complete, with its length in bytes.
+    pub(super) fn read_type(&mut self, stream: u64, chunk: &mut Bytes) -> Option<(u64, usize)> {
+        let mut reader = Reader::new(chunk);
+        if let Ok(value) = reader.varint()
+            && !self.untyped.contains_key(&stream)
+        {
+            // The usual case, which needs no memory.
+            let len = reader.offset();
+            chunk.advance(len);
+            return Some((value, len));
+        }
         let partial = self.untyped.entry(stream).or_default();
         let held = partial.len();
         // A stream type has at most eight bytes.
         partial.extend_from_slice(&chunk[..chunk.len().min(8 - held)]);
         let mut reader = Reader::new(partial);
         let value = reader.varint().ok()?;
-        chunk.advance(reader.offset() - held);
+        let len = reader.offset();
+        chunk.advance(len - held);
         self.forget(stream);
-        Some(value)
+        Some((value, len))
     }
 
     /// Assigns a role to a stream.

@@ -7,11 +7,13 @@ use courser_http3_tokio as h3;
 use courser_masque::InvalidTemplate;
 use courser_masque::ip::limits::{REQUESTS, SMALLEST_MTU};
 use courser_masque::ip::{self, End, Routes, Scope, Template};
+use courser_quic::TransportConfig;
 use http::HeaderMap;
 
 use super::control::{Configuration, NoAddresses};
 use super::core::{Core, Shared};
 use super::request::IpRequest;
+use super::transport::ip_transport_config;
 use super::tunnel::IpTunnel;
 use crate::builder::{ClientBuilder, FromLink};
 use crate::link::Link;
@@ -61,7 +63,8 @@ impl IpClient {
     /// Returns an error if the template is invalid.
     pub fn builder(template: &str) -> Result<IpClientBuilder, InvalidTemplate> {
         let uri = Template::new(template)?.expand(&Scope::default());
-        Ok(IpClientBuilder::new(template, uri).always_on())
+        let transport = ip_transport_config(TransportConfig::default());
+        Ok(IpClientBuilder::new(template, uri).transport_config(transport))
     }
 
     /// Begins a client of a proxy that is known by its host and port only, such as `proxy.example:4433`, like
@@ -73,7 +76,8 @@ impl IpClient {
         Self::builder(Template::of_proxy(authority)?.as_str())
     }
 
-    /// Uses a connection of HTTP/3 that exists, whose settings have [`enable`](crate::enable)d datagrams.
+    /// Uses a connection of HTTP/3 that exists, whose settings have [`enable`](crate::enable)d datagrams, and whose parameters
+    /// are those of [`ip_transport_config`](crate::ip_transport_config).
     pub fn over(client: h3::Client, template: Template) -> Self {
         Self {
             template,

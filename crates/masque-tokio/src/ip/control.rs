@@ -7,7 +7,7 @@ use courser_masque::ip::{AssignedAddress, Capsule, CapsuleError, Event, Requeste
 
 use super::core::Shared;
 use crate::ended::Ended;
-use crate::protocol::{Control, Fault, Protocol};
+use crate::protocol::{Control, Fault, Probe, Protocol};
 
 /// Acts on the capsules of the other end.
 pub(crate) struct Configuration {
@@ -90,6 +90,10 @@ impl Control for Configuration {
             true => SMALLEST_MTU,
             false => 0,
         }
+    }
+
+    fn probe(&self) -> Arc<dyn Probe> {
+        self.shared.clone()
     }
 }
 

@@ -1,8 +1,9 @@
 //! The part of an IP tunnel that both ends share: packets are judged on their way in and out.
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
@@ -10,14 +11,16 @@ use bytes::{BufMut as _, Bytes, BytesMut};
 use courser_base::{Mutex, Time};
 use courser_masque::Prefix;
 use courser_masque::datagram::{self, PREFIX, PREFIX_LEN};
+use courser_masque::ip::limits::SMALLEST_MTU;
 use courser_masque::ip::{
-    AddressRange, End, Header, IcmpLimit, Reason, Rejected, icmp, packet::lower_hop_limit,
+    AddressRange, End, IcmpLimit, Reason, Rejected, icmp, packet::lower_hop_limit,
 };
 use courser_quic::runtime;
 use tokio::sync::watch::Sender;
 
 use super::stats::IpTunnelStats;
 use crate::ended::Ended;
+use crate::protocol::Probe;
 use crate::tunnel::Tunnel;
 
 /// One end of an IP tunnel. Clones share it.
@@ -36,7 +39,25 @@ pub(crate) struct Shared {
     pub(super) answered: Sender<bool>,
     answers: Mutex<Answers>,
     begin: Instant,
+    /// The number of the echo that the other end has not answered, or [`NO_ECHO`].
+    echo: AtomicU32,
+    /// The number of echoes that were requested.
+    echoes: AtomicU32,
     counters: Counters,
+}
+
+/// The packets of a batch, by the way that they leave.
+struct Encoded {
+    datagrams: Vec<Bytes>,
+    /// Those that do not fit DATAGRAM frames.
+    capsules: Vec<Bytes>,
+}
+
+/// The way of a packet to the other end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Way {
+    Datagram,
+    Capsule,
 }
 
 /// ICMP messages of this end.
@@ -50,6 +71,8 @@ struct Answers {
 #[derive(Debug, Default)]
 struct Counters {
     received: AtomicU64,
+    bytes_received: AtomicU64,
+    bytes_sent: AtomicU64,
     malformed: AtomicU64,
     source: AtomicU64,
     destination: AtomicU64,
@@ -69,6 +92,8 @@ impl Shared {
             answered: Sender::new(is_answered),
             answers: Mutex::default(),
             begin: runtime::now(),
+            echo: AtomicU32::new(NO_ECHO),
+            echoes: AtomicU32::new(NO_ECHO),
             counters: Counters::default(),
         })
     }
@@ -86,12 +111,26 @@ impl Shared {
         counter.fetch_add(1, Relaxed);
     }
 
-    /// Returns the ICMP error about a packet that was rejected, if one may be sent now.
+    /// Returns the ICMP error about a packet of the other end that was rejected, if one may be sent now.
     fn error(&self, rejected: &Rejected, packet: &[u8]) -> Option<Bytes> {
-        let kind = rejected.icmp?;
         let is_ipv4 = packet.first()? >> 4 == 4;
-        let router = self.end.lock().router(is_ipv4)?;
-        let error = icmp::error(kind, router, packet)?;
+        let router = self.end.lock().router(is_ipv4);
+        self.error_from(router, rejected, packet)
+    }
+
+    /// Returns the ICMP error about a packet of the host at this end that was rejected, if one may be sent now.
+    fn error_here(&self, rejected: &Rejected, packet: &[u8]) -> Option<Bytes> {
+        let router = self.end.lock().router_here(packet);
+        self.error_from(router, rejected, packet)
+    }
+
+    fn error_from(
+        &self,
+        router: Option<IpAddr>,
+        rejected: &Rejected,
+        packet: &[u8],
+    ) -> Option<Bytes> {
+        let error = icmp::error(rejected.icmp?, router?, packet)?;
         self.may_answer().then(|| error.into())
     }
 
@@ -113,11 +152,11 @@ impl Core {
             return Err(end);
         }
         let mut rejections = Vec::new();
-        let mut datagrams = self.encode(packets, &mut rejections);
-        let sent = self.tunnel.send(&mut datagrams);
+        let mut encoded = self.encode(packets, &mut rejections);
+        let sent = self.send_encoded(&mut encoded);
         for (index, rejected) in &rejections {
             self.shared.count(rejected.reason);
-            if let Some(answer) = self.shared.error(rejected, &packets[*index]) {
+            if let Some(answer) = self.shared.error_here(rejected, &packets[*index]) {
                 self.answer_here(answer);
             }
         }
@@ -135,41 +174,62 @@ impl Core {
         }
         let mut packets = vec![packet];
         let mut rejections = Vec::new();
-        let mut datagrams = self.encode(&packets, &mut rejections);
+        let mut encoded = self.encode(&packets, &mut rejections);
         let Some((_, rejected)) = rejections.pop() else {
-            return Ok(self.tunnel.send(&mut datagrams));
+            return Ok(self.send_encoded(&mut encoded));
         };
         self.shared.count(rejected.reason);
-        if let Some(answer) = self.shared.error(&rejected, &packets.remove(0)) {
+        if let Some(answer) = self.shared.error_here(&rejected, &packets.remove(0)) {
             self.answer_here(answer);
         }
         Err(rejected.reason)
     }
 
+    fn send_encoded(&self, encoded: &mut Encoded) -> Result<usize, Ended> {
+        let sent = self.tunnel.send(&mut encoded.datagrams)?;
+        match encoded.capsules.is_empty() {
+            true => Ok(sent),
+            false => Ok(sent + self.tunnel.send_in_capsules(&encoded.capsules)),
+        }
+    }
+
     /// Returns the datagrams of packets that may pass, as parts of one allocation.
-    fn encode(&self, packets: &[Bytes], rejections: &mut Vec<(usize, Rejected)>) -> Vec<Bytes> {
+    fn encode(&self, packets: &[Bytes], rejections: &mut Vec<(usize, Rejected)>) -> Encoded {
         let max = self.tunnel.max_size();
         let end = self.shared.end.lock();
-        let mut lens = Vec::with_capacity(packets.len());
+        let mut ways = Vec::with_capacity(packets.len());
         let room = packets.iter().map(|packet| packet.len() + PREFIX_LEN).sum();
         let mut all = BytesMut::with_capacity(room);
         for (index, packet) in packets.iter().enumerate() {
             match judge_outgoing(&end, packet, max) {
-                Ok(_) => {
+                Ok(way) => {
                     all.put_u8(PREFIX);
                     let begin = all.len();
                     all.extend_from_slice(packet);
                     if end.lowers_hop_limit() {
                         lower_hop_limit(&mut all[begin..]);
                     }
-                    lens.push(packet.len() + PREFIX_LEN);
+                    ways.push((packet.len() + PREFIX_LEN, way));
                 }
                 Err(rejected) => rejections.push((index, rejected)),
             }
         }
         drop(end);
+        let bytes = (all.len() - ways.len() * PREFIX_LEN) as u64;
+        self.shared.counters.bytes_sent.fetch_add(bytes, Relaxed);
         let mut all = all.freeze();
-        lens.into_iter().map(|len| all.split_to(len)).collect()
+        let mut encoded = Encoded {
+            datagrams: Vec::with_capacity(ways.len()),
+            capsules: Vec::new(),
+        };
+        for (len, way) in ways {
+            let datagram = all.split_to(len);
+            match way {
+                Way::Datagram => encoded.datagrams.push(datagram),
+                Way::Capsule => encoded.capsules.push(datagram),
+            }
+        }
+        encoded
     }
 
     /// Keeps an ICMP message for the receiver at this end.
@@ -192,7 +252,12 @@ impl Core {
 
     /// Sends a message of this end itself. The end of the tunnel is noticed elsewhere.
     fn answer_there(&self, message: &[u8]) {
-        let _ = self.tunnel.send(&mut vec![datagram::encode(message)]);
+        let datagram = datagram::encode(message);
+        if message.len() <= self.tunnel.max_size() {
+            let _ = self.tunnel.send(&mut vec![datagram]);
+        } else {
+            self.tunnel.send_in_capsules(&[datagram]);
+        }
     }
 
     /// Polls for packets that may pass, and appends up to `limit` of them. Messages of this end go to `answers`. At least
@@ -235,11 +300,17 @@ impl Core {
     fn judge_received(&self, packets: &mut Vec<Bytes>, begin: usize) {
         let mut rejections = Vec::new();
         let end = self.shared.end.lock();
-        let mut kept = begin;
+        let echo = self.shared.echo.load(Relaxed);
+        let (mut kept, mut bytes) = (begin, 0);
         for index in begin..packets.len() {
             let packet = std::mem::take(&mut packets[index]);
+            if echo != NO_ECHO && end.answers_echo_of_link(&packet, echo) {
+                self.shared.echo.store(NO_ECHO, Relaxed);
+                continue;
+            }
             match end.judge_incoming(&packet) {
                 Ok(_) => {
+                    bytes += packet.len() as u64;
                     packets[kept] = packet;
                     kept += 1;
                 }
@@ -253,6 +324,10 @@ impl Core {
         packets.truncate(kept);
         let received = (kept - begin) as u64;
         self.shared.counters.received.fetch_add(received, Relaxed);
+        self.shared
+            .counters
+            .bytes_received
+            .fetch_add(bytes, Relaxed);
         for (packet, rejected, echo) in rejections {
             match echo {
                 Some(echo) if self.shared.may_answer() => self.answer_there(&echo),
@@ -268,6 +343,8 @@ impl Core {
         IpTunnelStats {
             received: counters.received.load(Relaxed),
             sent: tunnel.sent,
+            bytes_received: counters.bytes_received.load(Relaxed),
+            bytes_sent: counters.bytes_sent.load(Relaxed),
             dropped_sending: tunnel.dropped_sending,
             dropped_receiving: tunnel.dropped_receiving,
             dropped_contexts: tunnel.dropped_contexts,
@@ -282,16 +359,50 @@ impl Core {
     }
 }
 
-fn judge_outgoing(end: &End, packet: &[u8], max: usize) -> Result<Header, Rejected> {
-    let header = end.judge_outgoing(packet)?;
-    match packet.len() <= max {
-        true => Ok(header),
-        false => Err(Rejected::new(Reason::TooBig {
-            size: packet.len(),
-            max,
-        })),
+impl Probe for Shared {
+    fn request(&self) -> Option<Bytes> {
+        // Skips the number that stands for none.
+        let number = self.echoes.fetch_add(1, Relaxed).wrapping_add(1).max(1);
+        let packet = self.end.lock().request_echo_of_link(number)?;
+        self.echo.store(number, Relaxed);
+        Some(datagram::encode(&packet))
+    }
+
+    fn is_answered(&self) -> bool {
+        self.echo.load(Relaxed) == NO_ECHO && self.echoes.load(Relaxed) != NO_ECHO
     }
 }
+
+/// Judges a packet, and decides how it is sent.
+///
+/// `Deviates:` RFC 9484 §10.1 ends a tunnel with IPv6 as soon as DATAGRAM frames carry less than 1280 bytes. A path that
+/// loses packets looks like that for a while, so that IPv6 packets up to this size leave in capsules then. No sender can
+/// make them smaller, and no search for a path MTU is led astray.
+fn judge_outgoing(end: &End, packet: &[u8], max: usize) -> Result<Way, Rejected> {
+    end.judge_outgoing(packet)?;
+    let size = packet.len();
+    if size <= max {
+        return Ok(Way::Datagram);
+    }
+    // What capsules carry is what senders are told.
+    let max = match can_be_smaller(packet) {
+        true => max,
+        false => max.max(SMALLEST_MTU),
+    };
+    match size <= max {
+        true => Ok(Way::Capsule),
+        false => Err(Rejected::new(Reason::TooBig { size, max })),
+    }
+}
+
+/// Returns true for a packet whose sender reduces its size below 1280 bytes after an ICMP error: of IPv4 with the flag DF.
+fn can_be_smaller(packet: &[u8]) -> bool {
+    let is_ipv4 = packet.first().is_some_and(|first| first >> 4 == 4);
+    is_ipv4 && packet.get(6).is_some_and(|flags| flags & 0x40 != 0)
+}
+
+/// Stands for no echo.
+const NO_ECHO: u32 = 0;
 
 /// ICMP messages that wait for the receiver at this end (limit K632).
 const ANSWERS: usize = 64;

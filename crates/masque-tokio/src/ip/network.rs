@@ -28,6 +28,8 @@ pub(crate) struct Network {
     pub(super) pool: Mutex<Pool>,
     /// The prefixes of the pool.
     prefixes: Vec<Prefix>,
+    /// The addresses among them that the machine may have.
+    routers: [Option<IpAddr>; 2],
     /// The tunnels, by the first address of each assigned prefix.
     table: Mutex<HashMap<IpAddr, Core>>,
     begin: Instant,
@@ -63,6 +65,7 @@ impl Network {
             policy,
             connects_clients: AtomicBool::new(false),
             prefixes: pool.prefixes().collect(),
+            routers: [pool.router(true), pool.router(false)],
             pool: Mutex::new(pool),
             table: Mutex::default(),
             begin: runtime::now(),
@@ -101,6 +104,17 @@ impl Network {
     /// Returns true if an address is one that clients get, or of the router among them.
     pub(super) fn is_inside(&self, address: IpAddr) -> bool {
         self.prefixes.iter().any(|prefix| prefix.covers(address))
+    }
+
+    /// Returns true if a packet of the network claims to be from a client. Those of clients do not come from there, unless
+    /// they may reach each other.
+    fn is_spoofed(&self, packet: &[u8]) -> bool {
+        let Some(source) = source(packet) else {
+            return false;
+        };
+        self.is_inside(source)
+            && !self.routers.contains(&Some(source))
+            && !self.connects_clients.load(Relaxed)
     }
 
     /// The device has failed: no tunnel is of use any more.
@@ -143,6 +157,10 @@ impl Network {
             let Some(destination) = destination(&packet) else {
                 continue; // No packet at all.
             };
+            if self.is_spoofed(&packet) {
+                self.counters.dropped.fetch_add(1, Relaxed);
+                continue;
+            }
             let index = match last {
                 // Packets of one flow come in runs.
                 Some((known, index)) if known == destination => index,
@@ -218,6 +236,15 @@ fn destination(packet: &[u8]) -> Option<IpAddr> {
     match packet.first()? >> 4 {
         4 => Some(<[u8; 4]>::try_from(packet.get(16..20)?).ok()?.into()),
         6 => Some(<[u8; 16]>::try_from(packet.get(24..40)?).ok()?.into()),
+        _ => None,
+    }
+}
+
+/// Returns the source of a packet, whose header is judged later.
+fn source(packet: &[u8]) -> Option<IpAddr> {
+    match packet.first()? >> 4 {
+        4 => Some(<[u8; 4]>::try_from(packet.get(12..16)?).ok()?.into()),
+        6 => Some(<[u8; 16]>::try_from(packet.get(8..24)?).ok()?.into()),
         _ => None,
     }
 }

@@ -26,6 +26,7 @@ use super::core::{Core, Shared};
 use super::device::Device;
 use super::lease::Lease;
 use super::network::Network;
+use super::record::OnIpEnd;
 use super::relay::Relay;
 use super::stats::IpProxyStats;
 use crate::clients::{Client, Denied, Permit};
@@ -213,7 +214,8 @@ impl IpProxy {
         }
     }
 
-    async fn open(&self, request: Request<()>) -> Result<Response<()>, Refusal> {
+    async fn open(&self, mut request: Request<()>) -> Result<Response<()>, Refusal> {
+        let on_end = request.extensions_mut().remove::<OnIpEnd>();
         let scope = check_request(&request, &self.templates, request::check::<()>)?;
         let (parts, ()) = request.into_parts();
         let client = self.gate.client_of(&parts)?;
@@ -237,15 +239,17 @@ impl IpProxy {
             let text = "the pool has no address left";
             self.gate.refuse(ProxyError::ConnectionLimitReached, text)
         })?;
-        let response = request::accept(offer.carrier());
+        let mut response = request::accept(offer.carrier());
+        offer.prepare(&mut response);
         let task = Opened {
             offer,
             lease,
             routes,
             network: self.network.clone(),
             idle: self.idle,
+            on_end,
             _open: Open::begin(&self.network),
-            _permit: permit,
+            permit,
         };
         runtime::spawn(task.run());
         Ok(response)
@@ -318,8 +322,9 @@ struct Opened {
     routes: Routes,
     network: Arc<Network>,
     idle: Duration,
+    on_end: Option<OnIpEnd>,
     _open: Open,
-    _permit: Permit,
+    permit: Permit,
 }
 
 /// Counts a tunnel as open until it is dropped.
@@ -358,11 +363,13 @@ impl Opened {
         let Some(tunnel) = self.offer.start(protocol).await else {
             return;
         };
+        self.permit.on_started(&tunnel);
         let core = Core { tunnel, shared };
         self.lease.attach(&core);
         self.network.counters.opened.fetch_add(1, Relaxed);
-        Relay::new(core, self.network, self.lease, self.idle)
-            .run()
+        let ends = (self.idle, self.permit);
+        Relay::new(core, self.network, self.lease, ends)
+            .run(self.on_end)
             .await;
     }
 }

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use courser_masque::ip::{Filter, Header, Reason, Rejected};
@@ -14,7 +14,11 @@ use courser_quic::runtime::{self, Sleep};
 use super::core::Core;
 use super::lease::Lease;
 use super::network::Network;
+use super::record::{IpTunnelRecord, OnIpEnd};
+use crate::clients::Permit;
 use crate::connect::is_own_address;
+use crate::ended::Ended;
+use crate::record::RecordedEnd;
 
 /// One direction of a tunnel; the other one is the network's.
 pub(crate) struct Relay {
@@ -25,10 +29,18 @@ pub(crate) struct Relay {
     answers: Vec<Bytes>,
     idle: Pin<Box<Sleep>>,
     time: Duration,
-    /// Packets of both directions at the last look.
+    /// The time without a packet of the client that ends a tunnel while the proxy drains.
+    draining: Option<Duration>,
+    /// Packets at the last look: of both directions, or those of the client while the proxy drains.
     seen: u64,
+    begin: Instant,
+    /// Packets of the client that the network has accepted, bytes of those that may pass, and packets that were dropped.
+    passed: u64,
+    passed_bytes: u64,
+    dropped: u64,
+    permit: Permit,
     /// Given back at the end.
-    _lease: Arc<Lease>,
+    lease: Arc<Lease>,
 }
 
 impl Relay {
@@ -36,7 +48,7 @@ impl Relay {
         core: Core,
         network: Arc<Network>,
         lease: Arc<Lease>,
-        idle: Duration,
+        (idle, permit): (Duration, Permit),
     ) -> Self {
         Self {
             core,
@@ -46,27 +58,54 @@ impl Relay {
             answers: Vec::new(),
             idle: Box::pin(runtime::sleep(idle)),
             time: idle,
+            draining: None,
             seen: 0,
-            _lease: lease,
+            begin: runtime::now(),
+            passed: 0,
+            passed_bytes: 0,
+            dropped: 0,
+            permit,
+            lease,
         }
     }
 
     /// Runs until the tunnel ends, the network fails, or no packet has passed for too long.
-    pub(crate) async fn run(mut self) {
-        poll_fn(|cx| self.poll(cx)).await;
+    pub(crate) async fn run(mut self, on_end: Option<OnIpEnd>) {
+        let end = poll_fn(|cx| self.poll(cx)).await;
+        if let Some(on_end) = on_end {
+            on_end.call(&self.record(end));
+        }
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    fn record(&self, end: RecordedEnd) -> IpTunnelRecord {
+        let stats = self.core.stats();
+        let entries = self.lease.entries();
+        let judged = stats.malformed + stats.wrong_source + stats.hop_limit + stats.link_local;
+        IpTunnelRecord {
+            addresses: entries.iter().map(|entry| entry.prefix).collect(),
+            took: runtime::now() - self.begin,
+            packets_to_network: self.passed,
+            bytes_to_network: self.passed_bytes,
+            packets_from_network: stats.sent,
+            bytes_from_network: stats.bytes_sent,
+            dropped_to_network: self.dropped + stats.dropped_receiving + judged,
+            dropped_from_network: stats.dropped_sending,
+            end,
+        }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<RecordedEnd> {
         for _ in 0..TURNS {
             let (packets, answers) = (&mut self.packets, &mut self.answers);
             match self.core.poll_receive(cx, packets, answers, BATCH) {
                 Poll::Ready(Ok(())) => {}
-                Poll::Ready(Err(_)) => return Poll::Ready(()),
+                Poll::Ready(Err(Ended::Closed)) => return Poll::Ready(RecordedEnd::Cut),
+                Poll::Ready(Err(_)) => return Poll::Ready(RecordedEnd::Client),
                 Poll::Pending => return self.poll_idle(cx),
             }
             if self.forward().is_err() {
                 self.network.fail();
-                return Poll::Ready(());
+                return Poll::Ready(RecordedEnd::Cut);
             }
         }
         // Other tasks have their turn.
@@ -74,17 +113,32 @@ impl Relay {
         Poll::Pending
     }
 
-    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<RecordedEnd> {
+        let draining = self.permit.draining();
+        if draining != self.draining {
+            self.draining = draining;
+            self.time = draining.unwrap_or(self.time).min(self.time);
+            self.seen = self.packets();
+            self.idle = Box::pin(runtime::sleep(self.time));
+        }
         while self.idle.as_mut().poll(cx).is_ready() {
-            let stats = self.core.stats();
-            let seen = stats.received + stats.sent;
+            let seen = self.packets();
             if seen == self.seen {
-                return Poll::Ready(());
+                return Poll::Ready(RecordedEnd::Idle);
             }
             self.seen = seen;
             self.idle = Box::pin(runtime::sleep(self.time));
         }
         Poll::Pending
+    }
+
+    /// Returns the number of packets that keep the tunnel open. The network may go on to send to a client that has vanished.
+    fn packets(&self) -> u64 {
+        let stats = self.core.stats();
+        match self.draining {
+            Some(_) => stats.received,
+            None => stats.received + stats.sent,
+        }
     }
 
     /// Sends packets to the network that may go there.
@@ -99,6 +153,7 @@ impl Relay {
                 false
             }
         });
+        let bytes: usize = packets.iter().map(Bytes::len).sum();
         let answers = self.answers.len();
         packets.append(&mut self.answers);
         let sent = match packets.is_empty() {
@@ -112,6 +167,9 @@ impl Relay {
         counters.to_network.fetch_add(passed as u64, Relaxed);
         let dropped = (before - passed) as u64;
         counters.dropped.fetch_add(dropped, Relaxed);
+        self.passed += passed as u64;
+        self.passed_bytes += bytes as u64;
+        self.dropped += dropped;
         Ok(())
     }
 
@@ -144,8 +202,8 @@ impl Drop for Relay {
     }
 }
 
-/// Packets of a client that are forwarded at a time.
-const BATCH: usize = 64;
+/// Packets of a client that are forwarded at a time: several runs of 64 KiB, of which a device writes each with one call.
+const BATCH: usize = 512;
 
 /// Batches before other tasks have their turn.
-const TURNS: usize = 16;
+const TURNS: usize = 4;

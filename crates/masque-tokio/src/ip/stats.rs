@@ -8,6 +8,10 @@ pub struct IpTunnelStats {
     pub received: u64,
     /// Sent packets, with ICMP messages of this end. Those in QUIC DATAGRAM frames may be lost.
     pub sent: u64,
+    /// Bytes of the received packets.
+    pub bytes_received: u64,
+    /// Bytes of packets that may pass, without ICMP messages of this end.
+    pub bytes_sent: u64,
     /// Packets that may pass and were not sent, because there was no room in the queue.
     pub dropped_sending: u64,
     /// Received packets that were dropped because too many waited.
@@ -24,7 +28,7 @@ pub struct IpTunnelStats {
     pub hop_limit: u64,
     /// Packets that were longer than the path carries.
     pub too_big: u64,
-    /// Packets with link-local addresses, or to groups.
+    /// Packets with link-local addresses, or to groups, and redirects.
     pub link_local: u64,
     /// ICMP messages that this end has made.
     pub icmp: u64,
@@ -46,7 +50,8 @@ pub struct IpProxyStats {
     pub to_network: u64,
     /// Packets of the network to clients.
     pub from_network: u64,
-    /// Packets of clients that were dropped: to prohibited destinations, or for lack of room in the network.
+    /// Packets of clients that were dropped: to prohibited destinations, or for lack of room in the network. Packets of the
+    /// network with the source of a client, which is spoofed.
     pub dropped: u64,
     /// Packets of the network to addresses that no client has.
     pub unroutable: u64,

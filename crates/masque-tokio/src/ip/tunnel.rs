@@ -135,6 +135,14 @@ impl IpTunnel {
         Watch::new(core.shared.assigned.subscribe(), core.clone())
     }
 
+    /// Uses only these addresses from now on, as far as they are assigned. Packets to others are dropped, as are those from
+    /// others. A host without a network behind it uses single addresses of an assigned prefix: the other end could otherwise
+    /// send packets to addresses that the host has for other networks.
+    ///
+    pub fn use_addresses(&self, addresses: &[Prefix]) {
+        self.0.core.shared.end.lock().choose(addresses);
+    }
+
     /// Returns the destinations to which this end may send packets, which the other end has advertised. Empty until it has.
     pub fn routes(&self) -> Watch<Vec<AddressRange>> {
         let core = &self.0.core;
@@ -171,7 +179,8 @@ impl IpTunnel {
     }
 
     /// Returns the longest packet that can be sent now, in bytes: the MTU of the link. Over HTTP/3 it is what a QUIC
-    /// packet carries, and grows as the path MTU is found; over HTTP/2 and HTTP/1.1 it is 65 575.
+    /// packet carries, and grows as the path MTU is found; over HTTP/2 and HTTP/1.1 it is 65 575. Packets of IPv6, and those of
+    /// IPv4 that may be fragmented, can always have 1280 bytes: they leave in capsules while the path carries less.
     pub fn max_packet_size(&self) -> usize {
         self.0.core.tunnel.max_size()
     }

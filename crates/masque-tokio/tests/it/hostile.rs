@@ -150,3 +150,63 @@ async fn a_client_that_does_not_read_fills_no_memory() {
     }
     assert!(received > 1_000_000, "{received}");
 }
+
+/// A malformed capsule over HTTP/2 resets the stream: an end would be that of a tunnel in which all is well (RFC 9297 §3.3).
+#[cfg(feature = "server")]
+#[tokio::test(flavor = "multi_thread")]
+async fn malformed_capsules_reset_streams_of_http2() {
+    let proxy = open_proxy();
+    let started = start(proxy.clone()).await;
+    let target = echo().await;
+    let mut client = http2_client(&started).await;
+    // A datagram without a context; a capsule of the type of datagrams that is too long; the end inside of a capsule.
+    for (bytes, is_end) in [
+        (&[0, 0][..], false),
+        (&[0, 0xbf, 0xff, 0xff, 0xff], false),
+        (&[0, 5, 0, 1], true),
+    ] {
+        let request = http::Request::connect(format!(
+            "https://localhost/.well-known/masque/udp/{}/{}/",
+            target.ip(),
+            target.port()
+        ))
+        .header("capsule-protocol", "?1")
+        .extension(h2::ext::Protocol::from_static("connect-udp"))
+        .body(())
+        .expect("a request");
+        let (response, mut sending) = client.send_request(request, false).expect("sent");
+        let mut response = within(response).await.expect("a response");
+        assert_eq!(response.status(), 200);
+        sending
+            .send_data(bytes::Bytes::from_static(bytes), is_end)
+            .expect("sent");
+        let end = within(response.body_mut().data()).await;
+        let error = end.expect("no end of the stream").expect_err("a reset");
+        assert!(error.reason().is_some(), "{error}");
+        until(|| proxy.stats().open == 0).await;
+    }
+}
+
+/// Returns a client of HTTP/2 that sees frames.
+#[cfg(feature = "server")]
+async fn http2_client(started: &Started) -> h2::client::SendRequest<bytes::Bytes> {
+    use courser_tls::rustls::{ClientConfig, RootCertStore, pki_types::ServerName};
+
+    let mut roots = RootCertStore::empty();
+    roots.add(started.identity.certificate()).expect("valid");
+    let mut config = ClientConfig::builder_with_provider(courser_tls::crypto_provider())
+        .with_safe_default_protocol_versions()
+        .expect("TLS 1.3")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let stream = tokio::net::TcpStream::connect(started.address).await;
+    let connector = tokio_rustls::TlsConnector::from(std::sync::Arc::new(config));
+    let name = ServerName::try_from("localhost").expect("a name");
+    let stream = connector.connect(name, stream.expect("connected"));
+    let stream = within(stream).await.expect("a handshake");
+    let (client, connection) = within(h2::client::handshake(stream)).await.expect("HTTP/2");
+    tokio::spawn(connection);
+    until(|| client.is_extended_connect_protocol_enabled()).await;
+    client
+}

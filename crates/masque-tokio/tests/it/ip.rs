@@ -51,6 +51,12 @@ async fn start_ip(proxy: IpProxy) -> Started {
     super::start_at(route, proxy).await
 }
 
+/// Starts a proxy whose connections have these parameters.
+async fn start_ip_with(proxy: IpProxy, transport: TransportConfig) -> Started {
+    let route = "/.well-known/masque/ip/{target}/{ipproto}/";
+    super::start_with(route, proxy, Some(transport)).await
+}
+
 impl Started {
     fn ip_builder(&self, carrier: Carrier) -> IpClientBuilder {
         let template = format!(

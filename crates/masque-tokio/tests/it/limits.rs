@@ -1,6 +1,6 @@
 //! The limits of a proxy.
 
-use courser_masque_tokio::{Ended, Limits};
+use courser_masque_tokio::{Ended, Limits, LostStream};
 
 use super::*;
 
@@ -94,6 +94,87 @@ async fn a_target_that_never_answers_gets_few_bytes() {
         socket.send(&[0; 1000]).expect("open");
     }
     until(|| proxy.stats().to_targets == sent + 100).await;
+}
+
+/// Limit K565, attack A352: whoever opens a tunnel again has no more bytes than before.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_target_that_never_answers_gets_few_bytes_from_all_tunnels_of_a_client() {
+    let proxy = open_proxy();
+    let started = start(proxy.clone()).await;
+    let silent = UdpSocket::bind("127.0.0.1:0").await.expect("bound");
+    let address = silent.local_addr().expect("bound").to_string();
+    for opened in 1..=4 {
+        let socket = started.open(Carrier::Http2, &address).await;
+        for _ in 0..200 {
+            socket.send(&[0; 1000]).expect("open");
+        }
+        until(|| {
+            let stats = proxy.stats();
+            stats.to_targets + stats.dropped == 200 * opened
+        })
+        .await;
+        drop(socket);
+        until(|| proxy.stats().open == 0).await;
+    }
+    let sent = proxy.stats().to_targets;
+    assert!((60..=90).contains(&sent), "{sent} packets of 1000 bytes");
+}
+
+/// Limit K567: a client that sends nothing does not keep a proxy that wants to end.
+#[tokio::test(flavor = "multi_thread")]
+async fn idle_tunnels_of_a_proxy_that_drains_end() {
+    let proxy = open_proxy();
+    let started = start(proxy.clone()).await;
+    let target = echo().await.to_string();
+    let busy = started.open(Carrier::Http3, &target).await;
+    let idle = started.open(Carrier::Http3, &target).await;
+    // A target that goes on to send is no client.
+    let talkative = UdpSocket::bind("127.0.0.1:0").await.expect("bound");
+    let address = talkative.local_addr().expect("bound").to_string();
+    let listener = started.open(Carrier::Http3, &address).await;
+    listener.send(b"begin").expect("open");
+    let mut buffer = [0; 10];
+    let (_, from) = within(talkative.recv_from(&mut buffer))
+        .await
+        .expect("received");
+    let talking = tokio::spawn(async move {
+        while talkative.send_to(b"more", from).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    });
+    proxy.gate().drain(Duration::from_millis(600));
+    let keep = async {
+        loop {
+            busy.send(b"busy").expect("open");
+            within(busy.recv()).await.expect("open");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::select! {
+        () = keep => {}
+        ended = within(idle.closed()) => assert_eq!(ended, Ended::ByPeer),
+    }
+    tokio::select! {
+        ended = within(listener.closed()) => assert_eq!(ended, Ended::ByPeer),
+        () = async {
+            loop {
+                busy.send(b"busy").expect("open");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        } => {}
+    }
+    talking.abort();
+    until(|| proxy.stats().open == 1).await;
+    proxy.gate().close();
+    let ended = within(busy.closed()).await;
+    let reset = LostStream::Reset(h3::Code::CONNECT_ERROR);
+    assert_eq!(ended, Ended::Lost(reset));
+    until(|| proxy.stats().open == 0).await;
+    let client = started.client(Carrier::Http3).await;
+    let error = within(client.open(&target))
+        .await
+        .expect_err("it has ended");
+    assert_eq!(error.status().map(|status| status.as_u16()), Some(503));
 }
 
 /// Limit K622, MQ-udp-022: datagrams that arrive while the name is resolved.

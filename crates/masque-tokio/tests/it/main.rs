@@ -68,14 +68,32 @@ where
         + Sync
         + 'static,
 {
+    start_with(path, proxy, None).await
+}
+
+/// Starts a proxy whose connections have these parameters.
+async fn start_with<S>(path: &str, proxy: S, transport: Option<TransportConfig>) -> Started
+where
+    S: tower::Service<
+            axum::extract::Request,
+            Response = http::Response<h3::Empty>,
+            Error = std::convert::Infallible,
+            Future: Send,
+        > + Clone
+        + Send
+        + Sync
+        + 'static,
+{
     let identity = Identity::dev().expect("an identity");
     let mut settings = h3::Config::new(Side::Server);
     courser_masque_tokio::enable(&mut settings, Side::Server);
-    let server = courser_server::serve("127.0.0.1:0", identity.clone())
+    let mut server = courser_server::serve("127.0.0.1:0", identity.clone())
         .config(settings)
-        .http2_extended_connect(true)
-        .bind()
-        .expect("a free port");
+        .http2_extended_connect(true);
+    if let Some(transport) = transport {
+        server = server.transport(transport);
+    }
+    let server = server.bind().expect("a free port");
     let address = server.local_addr();
     let app: Router = Router::new().route_service(path, proxy);
     tokio::spawn(server.service(app).into_future());

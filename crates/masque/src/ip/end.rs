@@ -7,6 +7,7 @@ use courser_base::Side;
 
 use super::capsule::{AssignedAddress, Capsule, CapsuleError, RequestedAddress};
 use super::limits::REQUEST_IDS;
+use super::packet::Header;
 use super::range::Routes;
 use crate::prefix::Prefix;
 
@@ -19,6 +20,9 @@ pub struct End {
     pub(super) side: Side,
     /// The addresses of this end.
     pub(super) assigned: Vec<Prefix>,
+    /// Those of them that it uses: all, unless it has chosen.
+    pub(super) own: Vec<Prefix>,
+    chosen: Option<Vec<Prefix>>,
     /// The destinations of packets of this end.
     pub(super) routes: Routes,
     /// The addresses of the other end.
@@ -54,6 +58,8 @@ impl End {
         Self {
             side,
             assigned: Vec::new(),
+            own: Vec::new(),
+            chosen: None,
             routes: Routes::default(),
             given: Vec::new(),
             advertised: Routes::default(),
@@ -90,7 +96,27 @@ impl End {
         self
     }
 
-    /// Returns the addresses of this end.
+    /// Uses only these addresses from now on, as far as they are assigned: single ones of an assigned prefix, for a host
+    /// without a network behind it. Packets to the others would reach addresses that the host has for other networks.
+    pub fn choose(&mut self, addresses: &[Prefix]) {
+        self.chosen = Some(addresses.to_vec());
+        self.use_chosen();
+    }
+
+    fn use_chosen(&mut self) {
+        let assigned = &self.assigned;
+        let is_assigned = |it: &&Prefix| {
+            let mut prefixes = assigned.iter();
+            prefixes.any(|prefix| prefix.bits() <= it.bits() && prefix.covers(it.first()))
+        };
+        self.own = match &self.chosen {
+            Some(chosen) => chosen.iter().filter(is_assigned).copied().collect(),
+            None => assigned.clone(),
+        };
+        self.generation += 1;
+    }
+
+    /// Returns the addresses of this end, as the other end has assigned them. Those that no host can have are left out.
     pub fn assigned(&self) -> &[Prefix] {
         &self.assigned
     }
@@ -120,24 +146,33 @@ impl End {
         self.next_request == 1 || self.was_answered
     }
 
-    /// Returns true if either end has an address of IPv6.
+    /// Returns true if either end uses an address of IPv6.
     pub fn has_ipv6(&self) -> bool {
         let given = self.given.iter().map(|entry| &entry.prefix);
-        self.assigned
-            .iter()
-            .chain(given)
-            .any(|prefix| !prefix.is_ipv4())
+        self.own.iter().chain(given).any(|prefix| !prefix.is_ipv4())
     }
 
     /// Returns the address of the router at this end, for ICMP errors.
     pub fn router(&self, is_ipv4: bool) -> Option<IpAddr> {
         let own = || {
-            let mut prefixes = self.assigned.iter();
+            let mut prefixes = self.own.iter();
             let prefix = prefixes.find(|prefix| prefix.is_ipv4() == is_ipv4);
             prefix.map(Prefix::first)
         };
         let known = self.routers[usize::from(!is_ipv4)].or_else(own);
         known.or(is_ipv4.then_some(DUMMY))
+    }
+
+    /// Returns the source of an ICMP error about a packet that the host at this end has sent.
+    ///
+    /// Without a router it is the destination of a packet of IPv4: Linux accepts no packet of IPv4 with one of its own
+    /// addresses as the source, and with filters of sources only what it would answer through the tunnel.
+    pub fn router_here(&self, packet: &[u8]) -> Option<IpAddr> {
+        let destination = Header::parse(packet).ok()?.destination;
+        match (self.routers, destination) {
+            ([None, _], IpAddr::V4(_)) => Some(destination),
+            _ => self.router(destination.is_ipv4()),
+        }
     }
 
     /// Requests addresses, each with an ID of its own.
@@ -183,14 +218,11 @@ impl End {
         match capsule {
             Capsule::AddressAssign(_) if self.ignores_peer => Ok(Event::Assigned),
             Capsule::AddressAssign(entries) => {
-                let is_refusal = |entry: &AssignedAddress| {
-                    let none = [Prefix::NEW_IPV4, Prefix::NEW_IPV6];
-                    none.contains(&entry.prefix)
-                };
-                let kept = entries.iter().filter(|entry| !is_refusal(entry));
-                self.assigned = kept.map(|entry| entry.prefix).collect();
+                // Refusals are the unspecified addresses.
+                let prefixes = entries.iter().map(|entry| entry.prefix);
+                self.assigned = prefixes.filter(is_of_hosts).collect();
                 self.was_answered |= entries.iter().any(|entry| entry.request != 0);
-                self.generation += 1;
+                self.use_chosen();
                 Ok(Event::Assigned)
             }
             Capsule::AddressRequest(wanted) => {
@@ -220,6 +252,24 @@ impl AssignedAddress {
         Self { request: 0, prefix }
     }
 }
+
+/// Returns true if all addresses of a prefix can be those of hosts that packets are forwarded to.
+fn is_of_hosts(prefix: &Prefix) -> bool {
+    let overlaps = |other: &Prefix| other.covers(prefix.first()) || prefix.covers(other.first());
+    !NO_HOSTS.iter().any(overlaps)
+}
+
+/// Prefixes without addresses of hosts: unspecified, loopback, link-local, IPv4-mapped, groups and what is behind them.
+const NO_HOSTS: [Prefix; 8] = [
+    Prefix::v4([0, 0, 0, 0], 8),
+    Prefix::v4([127, 0, 0, 0], 8),
+    Prefix::v4([169, 254, 0, 0], 16),
+    Prefix::v4([224, 0, 0, 0], 3),
+    Prefix::v6([0, 0, 0, 0, 0, 0, 0, 0], 127),
+    Prefix::v6([0, 0, 0, 0, 0, 0xffff, 0, 0], 96),
+    Prefix::v6([0xfe80, 0, 0, 0, 0, 0, 0, 0], 10),
+    Prefix::v6([0xff00, 0, 0, 0, 0, 0, 0, 0], 8),
+];
 
 /// The address of routers without one (RFC 7600 §4.8).
 const DUMMY: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 0, 8));

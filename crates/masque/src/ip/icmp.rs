@@ -64,11 +64,32 @@ pub fn error(error: Error, router: IpAddr, invoking: &[u8]) -> Option<Vec<u8>> {
 
 /// Returns a request for an echo. `None` for addresses of two versions, or too many bytes.
 pub fn echo_request(source: IpAddr, destination: IpAddr, data: &[u8]) -> Option<Vec<u8>> {
+    numbered_echo_request(source, destination, 0, data)
+}
+
+/// Returns a request for an echo whose identifier and sequence number are `number`.
+pub(crate) fn numbered_echo_request(
+    source: IpAddr,
+    destination: IpAddr,
+    number: u32,
+    data: &[u8],
+) -> Option<Vec<u8>> {
     let kind = match source {
         IpAddr::V4(_) => ECHO_REQUEST_V4,
         IpAddr::V6(_) => ECHO_REQUEST_V6,
     };
-    message(source, destination, [kind, 0], 0, data)
+    message(source, destination, [kind, 0], number, data)
+}
+
+/// Returns the identifier and sequence number of an answer of ICMPv6 to a request for an echo. `None` for other packets.
+pub(crate) fn echo_reply_number(packet: &[u8]) -> Option<u32> {
+    let header = Header::parse(packet).ok()?;
+    let fixed = packet
+        .get(header.payload..)?
+        .first_chunk::<MESSAGE_HEADER>()?;
+    let is_reply = header.protocol == ICMPV6 && fixed[0] == ECHO_REPLY_V6;
+    let is_whole = header.fragment == Fragment::Whole;
+    (is_reply && is_whole).then(|| u32::from_be_bytes([fixed[4], fixed[5], fixed[6], fixed[7]]))
 }
 
 /// Returns the answer to a request for an echo, from an address. `None` for other packets.
@@ -79,7 +100,7 @@ pub fn echo_reply(request: &[u8], from: IpAddr) -> Option<Vec<u8>> {
     let is_whole = header.fragment == Fragment::Whole && header.is_icmp();
     let kind = match (from, fixed[0]) {
         (IpAddr::V4(_), ECHO_REQUEST_V4) => 0,
-        (IpAddr::V6(_), ECHO_REQUEST_V6) => 129,
+        (IpAddr::V6(_), ECHO_REQUEST_V6) => ECHO_REPLY_V6,
         _ => return None,
     };
     let value = u32::from_be_bytes([fixed[4], fixed[5], fixed[6], fixed[7]]);
@@ -93,11 +114,20 @@ pub fn is_error(header: &Header, packet: &[u8]) -> bool {
         return false;
     }
     match (header.source, packet.get(header.payload)) {
-        (IpAddr::V4(_), Some(kind)) => matches!(kind, 3 | 4 | 5 | 11 | 12),
-        (IpAddr::V6(_), Some(kind)) => *kind < 128 || *kind == 137,
+        (IpAddr::V4(_), Some(kind)) => matches!(*kind, 3 | 4 | REDIRECT_V4 | 11 | 12),
+        (IpAddr::V6(_), Some(kind)) => *kind < 128 || *kind == REDIRECT_V6,
         // A message without a type is not known to be none.
         (_, None) => true,
     }
+}
+
+/// Returns true for a redirect of ICMP or ICMPv6, if the packet has an ICMP header.
+pub(crate) fn is_redirect(header: &Header, packet: &[u8]) -> bool {
+    let kind = packet.get(header.payload).copied();
+    kind == Some(match header.source {
+        IpAddr::V4(_) => REDIRECT_V4,
+        IpAddr::V6(_) => REDIRECT_V6,
+    })
 }
 
 /// Returns the source of the packet that an ICMP error quotes, if it quotes one.
@@ -206,8 +236,11 @@ const LONGEST_V4: usize = 576;
 /// The hop limit of packets that are made here.
 const HOP_LIMIT: u8 = 64;
 
+const REDIRECT_V4: u8 = 5;
+const REDIRECT_V6: u8 = 137;
 const ECHO_REQUEST_V4: u8 = 8;
 const ECHO_REQUEST_V6: u8 = 128;
+const ECHO_REPLY_V6: u8 = 129;
 
 #[cfg(test)]
 mod tests;

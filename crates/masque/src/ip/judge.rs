@@ -1,6 +1,6 @@
 //! Judgement of packets: which may enter or leave a tunnel (RFC 9484 §7).
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 
 use courser_base::Side;
 
@@ -42,6 +42,9 @@ pub enum Reason {
         /// Longest packet that can be sent at present, in bytes.
         max: usize,
     },
+    /// An ICMP redirect: only a router on the link of the host may tell it of another one.
+    #[error("a redirect")]
+    Redirect,
     /// An ICMP error quotes a packet that its receiver has not sent.
     #[error("an ICMP error about a packet of another host")]
     Quote,
@@ -97,6 +100,9 @@ impl End {
             ..
         } = header;
         let is_error = icmp::is_error(&header, packet);
+        if has_single(self.own.iter().copied(), source) {
+            return Err(Rejected::silent(Reason::Source(source)));
+        }
         let given = self.given.iter().map(|entry| entry.prefix);
         let is_known = covers(given, source) || self.routes.contains(source, protocol);
         // Routers on the way answer too (RFC 9484 §7.2.1).
@@ -104,7 +110,7 @@ impl End {
         if !is_known && !is_router {
             return Err(Rejected::new(Reason::Source(source)));
         }
-        let is_own = covers(self.assigned.iter().copied(), destination);
+        let is_own = covers(self.own.iter().copied(), destination);
         if !is_own && !self.advertised.contains(destination, protocol) {
             return Err(Rejected::new(Reason::Destination(destination)));
         }
@@ -127,7 +133,11 @@ impl End {
             ..
         } = header;
         let is_error = icmp::is_error(&header, packet);
-        let is_own = covers(self.assigned.iter().copied(), source);
+        let is_own = covers(self.own.iter().copied(), source);
+        let given = self.given.iter().map(|entry| entry.prefix);
+        if has_single(given, source) {
+            return Err(Rejected::silent(Reason::Source(source)));
+        }
         let is_router = matches!(self.side, Side::Server) && is_error;
         if !is_own && !is_router && !self.advertised.contains(source, protocol) {
             return Err(Rejected::new(Reason::Source(source)));
@@ -149,17 +159,8 @@ impl End {
         self.is_router
     }
 
-    /// Returns the answer of this end to a request for an echo to all nodes of the link, by which the other end measures
-    /// the path (RFC 9484 §7.1).
-    pub fn echo_of_link(&self, packet: &[u8]) -> Option<Vec<u8>> {
-        let header = Header::parse(packet).ok()?;
-        let is_asked = header.destination == ALL_NODES && icmp::is_host(header.source);
-        let own = self.router(false).filter(|_| is_asked)?;
-        icmp::echo_reply(packet, own)
-    }
-
-    /// Checks that an ICMP error for a host quotes a packet of this host, so that no other client learns of it (RFC 9484
-    /// §11).
+    /// Checks that an ICMP error for a host is no redirect, and quotes a packet of this host, so that no other client learns
+    /// of it (RFC 9484 §11).
     fn check_quote(
         &self,
         header: &Header,
@@ -169,6 +170,9 @@ impl End {
     ) -> Result<(), Rejected> {
         if !is_error || !is_for_host {
             return Ok(());
+        }
+        if icmp::is_redirect(header, packet) {
+            return Err(Rejected::silent(Reason::Redirect));
         }
         let quoted = icmp::quoted_source(header, packet);
         match quoted.is_none_or(|quoted| quoted == header.destination) {
@@ -180,6 +184,12 @@ impl End {
 
 fn covers(mut prefixes: impl Iterator<Item = Prefix>, address: IpAddr) -> bool {
     prefixes.any(|prefix| prefix.covers(address))
+}
+
+/// Returns true if an address is assigned alone: no packet from it comes from the other side of the tunnel, and a host
+/// might take it for one of its own.
+fn has_single(mut prefixes: impl Iterator<Item = Prefix>, address: IpAddr) -> bool {
+    prefixes.any(|prefix| prefix.is_single() && prefix.first() == address)
 }
 
 /// Checks that both addresses are of hosts that packets may be forwarded between.
@@ -206,9 +216,6 @@ fn is_link_local(address: IpAddr) -> bool {
         IpAddr::V6(v6) => v6.is_unicast_link_local(),
     }
 }
-
-/// All nodes of the link.
-const ALL_NODES: IpAddr = IpAddr::V6(Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1));
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! The addresses that a proxy assigns.
 
 use std::collections::{BTreeSet, HashMap};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use courser_base::Time;
@@ -12,7 +12,8 @@ use crate::prefix::{Prefix, bits, of_bits, width};
 /// The addresses that a proxy assigns to its clients: single ones of IPv4, and single ones or prefixes of IPv6.
 ///
 /// Two clients never have the same address. An address that was given back rests for a minute, so that late packets do
-/// not reach another client (limit K631); its former owner may have it again at once. The first and the last address of a
+/// not reach another client (limit K631); its former owner has it again at once, so that a client which comes and goes does
+/// not use up the pool. The first and the last address of a
 /// prefix and the one behind the first, which is the [router](Self::router)'s, are not assigned.
 ///
 /// ```
@@ -31,6 +32,8 @@ pub struct Pool {
     taken: HashMap<IpAddr, Arc<str>>,
     /// Those that were given back, with the end of their rest and their last owner.
     resting: HashMap<IpAddr, (Time, Arc<str>)>,
+    /// The same, by owners with a name.
+    owned: BTreeSet<(Arc<str>, IpAddr)>,
     /// The same, in the order of the ends, for IPv6 and IPv4.
     queues: [BTreeSet<(Time, IpAddr)>; 2],
 }
@@ -116,10 +119,13 @@ impl Pool {
         self.taken.len()
     }
 
-    /// Assigns an address or prefix of a version to a client: the one whose rest has been over for longest, or one that
-    /// was never assigned. `None` if there is none.
+    /// Assigns an address or prefix of a version to a client: one that it has given back, the one whose rest has been over
+    /// for longest, or one that was never assigned. `None` if there is none.
     pub fn allocate(&mut self, is_ipv4: bool, owner: &str, now: Time) -> Option<Prefix> {
-        let found = self.rested(is_ipv4, now).or_else(|| self.fresh(is_ipv4))?;
+        let found = self
+            .former(is_ipv4, owner)
+            .or_else(|| self.rested(is_ipv4, now))
+            .or_else(|| self.fresh(is_ipv4))?;
         self.take(found, owner);
         Some(found)
     }
@@ -147,6 +153,9 @@ impl Pool {
         let first = prefix.first();
         if let Some(owner) = self.taken.remove(&first) {
             let until = now + REST;
+            if !owner.is_empty() {
+                self.owned.insert((owner.clone(), first));
+            }
             self.resting.insert(first, (until, owner));
             self.queues[usize::from(first.is_ipv4())].insert((until, first));
         }
@@ -154,10 +163,28 @@ impl Pool {
 
     fn take(&mut self, prefix: Prefix, owner: &str) {
         let first = prefix.first();
-        if let Some((until, _)) = self.resting.remove(&first) {
+        if let Some((until, former)) = self.resting.remove(&first) {
             self.queues[usize::from(first.is_ipv4())].remove(&(until, first));
+            self.owned.remove(&(former, first));
         }
         self.taken.insert(first, owner.into());
+    }
+
+    /// Returns a prefix that rests and was the client's.
+    fn former(&self, is_ipv4: bool, owner: &str) -> Option<Prefix> {
+        let (least, most) = match is_ipv4 {
+            true => (Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::BROADCAST.into()),
+            false => (
+                Ipv6Addr::UNSPECIFIED.into(),
+                Ipv6Addr::from_bits(u128::MAX).into(),
+            ),
+        };
+        let owner: Arc<str> = owner.into();
+        let mut found = self.owned.range((owner.clone(), least)..=(owner, most));
+        let (_, first) = found.next()?;
+        let mut blocks = self.blocks.iter();
+        let block = blocks.find(|block| block.prefix.covers(*first))?;
+        Prefix::new(*first, block.unit).ok()
     }
 
     /// Returns the prefix whose rest has been over for longest.

@@ -1,3 +1,5 @@
+use std::net::Ipv6Addr;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -133,7 +135,7 @@ fn rules_for_ipv4_hold_for_ipv4_inside_of_ipv6() {
     ] {
         assert!(judge(&policy, target).is_err(), "{target}");
     }
-    let own = policy.nat64("2a00:64::".parse().unwrap());
+    let own = policy.nat64("2a00:64::/96".parse().unwrap()).unwrap();
     assert!(judge(&own, "[2a00:64::127.0.0.1]:443").is_err());
     assert!(judge(&own, "[2a00:64::8.8.8.8]:443").is_err());
     assert!(judge(&own, "[2a00:64::9.9.9.9]:443").is_ok());
@@ -141,6 +143,48 @@ fn rules_for_ipv4_hold_for_ipv4_inside_of_ipv6() {
     let all = Policy::nothing().allow(Prefix::IPV6, 0..=65_535);
     assert!(judge(&all, "[64:ff9b::10.0.0.1]:443").is_err());
     assert!(judge(&all, "[2a00::1]:443").is_ok());
+}
+
+/// The examples of RFC 6052 §2.4, with another address.
+#[test]
+fn addresses_of_translators_are_judged_at_every_length() {
+    let prefixes = [
+        ("2001:471::/32", "[2001:471:a00:21::]:443"),
+        ("2001:471:100::/40", "[2001:471:10a:0:21::]:443"),
+        ("2001:471:122::/48", "[2001:471:122:a00:0:2100::]:443"),
+        ("2001:471:122:300::/56", "[2001:471:122:30a:0:21::]:443"),
+        ("2001:471:122:344::/64", "[2001:471:122:344:a:0:2100::]:443"),
+        ("2001:471:122:344::/96", "[2001:471:122:344::10.0.0.33]:443"),
+    ];
+    for (prefix, target) in prefixes {
+        assert!(judge(&Policy::public_only(), target).is_ok(), "{target}");
+        let policy = Policy::public_only().nat64(prefix.parse().expect(prefix));
+        let error = judge(&policy.expect(prefix), target).expect_err(target);
+        assert_eq!(error.to_string(), "10.0.0.33 is a private address");
+    }
+    // The most precise one decides where several match.
+    let all = prefixes
+        .iter()
+        .fold(Policy::public_only(), |policy, (prefix, _)| {
+            policy.nat64(prefix.parse().expect(prefix)).expect(prefix)
+        });
+    for (_, target) in prefixes {
+        assert!(judge(&all, target).is_err(), "{target}");
+    }
+    assert!(judge(&all, "[2001:471:122:344::9.9.9.9]:443").is_ok());
+    for wrong in [
+        "10.0.0.0/32",
+        "2001:471::/33",
+        "2001:471::1/128",
+        "2001:471::/0",
+        "2001:471:0:0:100::/96",
+    ] {
+        let Ok(prefix) = wrong.parse() else {
+            continue;
+        };
+        let error = Policy::public_only().nat64(prefix).expect_err(wrong);
+        assert!(error.to_string().starts_with(wrong), "{error}");
+    }
 }
 
 proptest! {

@@ -12,6 +12,9 @@ pub enum InvalidTemplate {
     /// The scheme is not https.
     #[error("the scheme is '{0}', allowed is https")]
     Scheme(String),
+    /// The port of the proxy is no number from 1 to 65535.
+    #[error("the port of the proxy is '{0}', allowed is 1 to 65535")]
+    Port(String),
     /// There is no path, or a variable stands before it.
     #[error(
         "the template has no path that begins with '/'; Template::of_proxy makes the usual one"

@@ -41,6 +41,7 @@ impl UriTemplate {
         if authority.is_empty() || authority.contains('@') {
             return Err(InvalidTemplate::NotAbsolute(text.to_owned()));
         }
+        check_port(authority)?;
         let origin = format!("https://{authority}");
         let template = Self::of_parts(text, origin, path, required)?;
         // An authority that is none would be refused with the first request.
@@ -201,6 +202,20 @@ impl Expression {
             // Writing to a string does not fail.
             let _ = write!(out, "{lead}{}", utf8_percent_encode(value, encoded));
         }
+    }
+}
+
+/// Checks the port of an authority. Some parsers of URIs take one that is too large for none, and would use another.
+fn check_port(authority: &str) -> Result<(), InvalidTemplate> {
+    // The colons of an IPv6 address are in brackets.
+    let Some((_, port)) = authority.rsplit_once(':') else {
+        return Ok(());
+    };
+    let is_decimal = port.bytes().all(|byte| byte.is_ascii_digit());
+    let is_port = is_decimal && port.parse::<u16>().is_ok_and(|it| it > 0);
+    match port.is_empty() || port.ends_with(']') || is_port {
+        true => Ok(()),
+        false => Err(InvalidTemplate::Port(port.to_owned())),
     }
 }
 

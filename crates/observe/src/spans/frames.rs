@@ -6,8 +6,12 @@
 )]
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
-use courser_telemetry::{FrameRecord, PacketBuffered, PacketDropped, PacketReceived, PacketSent};
+use courser_telemetry::{
+    AddressRecord, FrameRecord, MultipathRecord, PacketBuffered, PacketDropped, PacketReceived,
+    PacketSent,
+};
 use tracing::{Span, debug, trace};
 
 use super::targets::PACKET;
@@ -74,10 +78,7 @@ fn write_frame(f: &mut fmt::Formatter<'_>, frame: &FrameRecord) -> fmt::Result {
         FrameRecord::Padding { len }
         | FrameRecord::NewToken { len }
         | FrameRecord::Datagram { len } => write!(f, " {len}"),
-        FrameRecord::Ack { ranges, .. } => ranges.iter().try_for_each(|range| {
-            let (first, last) = (range.start(), range.end());
-            write!(f, " {first}-{last}")
-        }),
+        FrameRecord::Ack { ranges, .. } => write_ranges(f, ranges),
         FrameRecord::Crypto { offset, len } => write!(f, " {offset}+{len}"),
         FrameRecord::Stream {
             id,
@@ -107,10 +108,53 @@ fn write_frame(f: &mut fmt::Formatter<'_>, frame: &FrameRecord) -> fmt::Result {
         FrameRecord::NewConnectionId { sequence, .. }
         | FrameRecord::RetireConnectionId { sequence }
         | FrameRecord::AckFrequency { sequence, .. } => write!(f, " {sequence}"),
+        FrameRecord::Multipath(record) => write_multipath(f, record),
+        FrameRecord::Address(
+            AddressRecord::Observed { address, .. }
+            | AddressRecord::Add { address, .. }
+            | AddressRecord::ReachOut { address, .. },
+        ) => write!(f, " {address}"),
+        FrameRecord::Address(AddressRecord::Remove { sequence }) => write!(f, " {sequence}"),
         FrameRecord::ConnectionClose { error_code, .. } => write!(f, " {error_code:#x}"),
         FrameRecord::PathChallenge { .. }
         | FrameRecord::PathResponse { .. }
         | FrameRecord::ImmediateAck
         | FrameRecord::Other { .. } => Ok(()),
     }
+}
+
+fn write_multipath(f: &mut fmt::Formatter<'_>, record: &MultipathRecord) -> fmt::Result {
+    match record {
+        MultipathRecord::Ack {
+            path_id, ranges, ..
+        } => {
+            write!(f, " path {path_id}")?;
+            write_ranges(f, ranges)
+        }
+        MultipathRecord::Abandon {
+            path_id,
+            error_code,
+        } => write!(f, " path {path_id} {error_code:#x}"),
+        MultipathRecord::Status {
+            path_id, sequence, ..
+        }
+        | MultipathRecord::NewConnectionId {
+            path_id, sequence, ..
+        }
+        | MultipathRecord::RetireConnectionId { path_id, sequence }
+        | MultipathRecord::CidsBlocked {
+            path_id,
+            next_sequence: sequence,
+        } => write!(f, " path {path_id} {sequence}"),
+        MultipathRecord::MaxPathId { maximum } | MultipathRecord::PathsBlocked { maximum } => {
+            write!(f, " {maximum}")
+        }
+    }
+}
+
+fn write_ranges(f: &mut fmt::Formatter<'_>, ranges: &[RangeInclusive<u64>]) -> fmt::Result {
+    ranges.iter().try_for_each(|range| {
+        let (first, last) = (range.start(), range.end());
+        write!(f, " {first}-{last}")
+    })
 }

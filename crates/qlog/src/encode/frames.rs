@@ -5,14 +5,13 @@
     reason = "a new frame must not be written without its fields"
 )]
 
-use std::ops::RangeInclusive;
-
-use courser_base::EcnCounts;
 use courser_telemetry::FrameRecord;
 use courser_wire::frame::FrameType;
 use courser_wire::{StreamId, TransportErrorCode};
 
-use crate::json::{Object, array, object, plain};
+use super::acked::acked;
+use super::{addresses, multipath};
+use crate::json::{Object, object};
 use crate::schema::{self, Dialect};
 
 pub(super) fn write_frames(data: &mut Object<'_>, frames: &[FrameRecord], dialect: Dialect) {
@@ -32,7 +31,7 @@ fn write_frame(o: &mut Object<'_>, frame: &FrameRecord, dialect: Dialect) {
 }
 
 /// Returns true if the dialect has a name for the frame. The crate `qlog` has none for those of
-/// draft-ietf-quic-ack-frequency-12.
+/// draft-ietf-quic-ack-frequency-12 and RFC 10069.
 fn has_name(frame: &FrameRecord, dialect: Dialect) -> bool {
     match (frame, dialect) {
         // A frame that cannot be decoded has no fields, so only frames that never have any are named.
@@ -40,7 +39,13 @@ fn has_name(frame: &FrameRecord, dialect: Dialect) -> bool {
             let frame_type = FrameType(*frame_type);
             frame_type == FrameType::PING || frame_type == FrameType::HANDSHAKE_DONE
         }
-        (FrameRecord::ImmediateAck | FrameRecord::AckFrequency { .. }, Dialect::QlogCrate) => false,
+        (
+            FrameRecord::ImmediateAck
+            | FrameRecord::AckFrequency { .. }
+            | FrameRecord::Multipath(_)
+            | FrameRecord::Address(_),
+            Dialect::QlogCrate,
+        ) => false,
         _ => true,
     }
 }
@@ -106,6 +111,8 @@ fn write_fields(o: &mut Object<'_>, frame: &FrameRecord, dialect: Dialect) {
         }
         FrameRecord::ConnectionClose { .. } => write_close(o, frame, dialect),
         FrameRecord::AckFrequency { .. } => write_ack_frequency(o, frame),
+        FrameRecord::Multipath(record) => multipath::write_fields(o, record),
+        FrameRecord::Address(record) => addresses::write_fields(o, *record),
     }
 }
 
@@ -169,22 +176,6 @@ fn length(o: &mut Object<'_>, len: usize) {
     o.object("raw", |raw| {
         raw.size("length", len);
     });
-}
-
-fn acked(o: &mut Object<'_>, ranges: &[RangeInclusive<u64>], ecn: Option<EcnCounts>) {
-    o.array("acked_ranges", ranges, |out, range| {
-        let last = (range.start() != range.end()).then_some(range.end());
-        array(
-            out,
-            [Some(range.start()), last].into_iter().flatten(),
-            plain,
-        );
-    });
-    if let Some(ecn) = ecn {
-        o.uint("ect1", ecn.ect1)
-            .uint("ect0", ecn.ect0)
-            .uint("ce", ecn.ce);
-    }
 }
 
 fn write_close(o: &mut Object<'_>, frame: &FrameRecord, dialect: Dialect) {

@@ -1,5 +1,6 @@
 //! Datagrams, which arrive at most once and in any order. RFC 9221.
 
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -21,6 +22,7 @@ use crate::shard::wakers::Topic;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DatagramOptions {
     max_age: Option<Duration>,
+    order: Option<i64>,
 }
 
 impl DatagramOptions {
@@ -38,6 +40,28 @@ impl DatagramOptions {
         self
     }
 
+    /// Sets the order beside streams: the datagram waits while streams that have a higher
+    /// [order](crate::SendStream::set_order) have data to send, and datagrams of lower orders wait for it. `sendOrder` of
+    /// W3C is the same.
+    ///
+    /// Only streams of the same connection without a session, or of the same session, count, and of these the ones without
+    /// a group. A datagram without an order, the default, precedes stream data. If the queue is full, the newest datagram
+    /// of the lowest order is dropped instead of the oldest one.
+    ///
+    /// ```no_run
+    /// # extern crate courser_quic as courser;
+    /// # use courser::DatagramOptions;
+    /// # fn tick(connection: &courser::Connection, hint: bytes::Bytes) -> Result<(), courser::SendDatagramError> {
+    /// // After streams of the order 0, such as those without one.
+    /// connection.send_datagram_with(hint, DatagramOptions::new().order(-1))?;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn order(mut self, order: i64) -> Self {
+        self.order = Some(order);
+        self
+    }
+
     /// Returns the options for a datagram of the request with this index.
     pub(super) fn for_session(self, index: u64, now: Time) -> SendOptions {
         let request = StreamId::new(Side::Client, Direction::Bidirectional, index);
@@ -52,6 +76,7 @@ impl DatagramOptions {
             expires_at: self.max_age.map(|age| now + age),
             is_tracked,
             session: None,
+            order: self.order,
         }
     }
 }
@@ -311,7 +336,11 @@ impl ConnectionRef {
                 return Err(error.into());
             }
         };
-        let id = connection.send_datagram_after(now, prefix, data, options)?;
+        let sent = connection.send_datagram_after(now, prefix, data, options);
+        if sent.is_err() {
+            self.on_refused(locked);
+        }
+        let id = sent?;
         if let Some(id) = id {
             locked.entry(self.handle).wakers.await_fate(id);
         }
@@ -319,19 +348,59 @@ impl ConnectionRef {
         Ok(id)
     }
 
+    /// Queues datagrams, and removes those that were queued from `payloads`. They are sent together, in full batches: a TUN
+    /// device delivers 64 KiB at a time, which would be three batches if each 32 KiB were sent at once.
+    pub(super) fn send_all_after(
+        &self,
+        locked: &mut Locked<'_>,
+        prefix: DatagramPrefix,
+        payloads: &mut VecDeque<Bytes>,
+        options: SendOptions,
+    ) -> Result<(), SendDatagramError> {
+        let now = self.shard.now();
+        let mut queued = 0;
+        let mut outcome = Ok(());
+        while let Some(payload) = payloads.front() {
+            let size = prefix.as_bytes().len() + payload.len();
+            if !self.has_room(locked, size) && queued > 0 {
+                locked.used(self.handle, std::mem::take(&mut queued));
+            }
+            self.make_room(locked, size);
+            // A clone shares the bytes, so that they remain if they are too large.
+            let payload = payload.clone();
+            let sent = match locked.open_connection(self.handle) {
+                Ok(connection) => connection
+                    .send_datagram_after(now, prefix, payload, options)
+                    .map_err(SendDatagramError::from),
+                Err(error) => Err(error.into()),
+            };
+            if let Err(error) = sent {
+                self.on_refused(locked);
+                outcome = Err(error);
+                break;
+            }
+            payloads.pop_front();
+            queued += size;
+        }
+        if queued > 0 {
+            locked.used(self.handle, queued);
+        }
+        outcome
+    }
+
+    /// Sends the probe of a search for larger packets, which a datagram that was too large may have begun. Nothing else may
+    /// be sent: a connection inside of this one would stand still.
+    fn on_refused(&self, locked: &mut Locked<'_>) {
+        let connection = locked.open_connection(self.handle);
+        if connection.is_ok_and(|it| it.awaits_size_probe()) {
+            locked.used(self.handle, 0);
+        }
+    }
+
     /// Returns true when a datagram fits without dropping another, or waiting cannot make room.
     /// Queued datagrams that are held back for a fuller packet are sent to make room.
     fn make_room(&self, locked: &mut Locked<'_>, size: usize) -> bool {
-        let has_room = |locked: &mut Locked<'_>| {
-            let Ok(connection) = locked.open_connection(self.handle) else {
-                return true;
-            };
-            let can_be_sent = connection
-                .max_datagram_size()
-                .is_some_and(|max| size <= max);
-            !can_be_sent || connection.datagrams().has_room(size)
-        };
-        if has_room(locked) {
+        if self.has_room(locked, size) {
             return true;
         }
         // A sender that is faster than its path asks for each datagram. The window and the pacer permit more only
@@ -342,10 +411,21 @@ impl ConnectionRef {
             return false;
         }
         locked.send_now();
-        let made = has_room(locked);
+        let made = self.has_room(locked, size);
         if !made {
             locked.entry(self.handle).full_in_turn = turn;
         }
         made
+    }
+
+    /// Returns true when a datagram fits without dropping another, or waiting cannot make room.
+    fn has_room(&self, locked: &mut Locked<'_>, size: usize) -> bool {
+        let Ok(connection) = locked.open_connection(self.handle) else {
+            return true;
+        };
+        let can_be_sent = connection
+            .max_datagram_size()
+            .is_some_and(|max| size <= max);
+        !can_be_sent || connection.datagrams().has_send_space(size)
     }
 }

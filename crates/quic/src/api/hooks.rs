@@ -19,7 +19,7 @@ mod streams;
 pub use courser_transport::Level;
 pub use courser_udp::{ErrorCause, is_transient, parse_ip};
 
-pub use self::connection::{ConnectionHooks, Opened, OpenedInSession};
+pub use self::connection::{Accepted, ConnectionHooks, OpenedInSession, OpenedRequest};
 pub use self::endpoint::{EndpointHooks, inherit};
 pub use self::locked_streams::LockedStreams;
 pub use self::streams::{RecvStreamHooks, SendStreamHooks};

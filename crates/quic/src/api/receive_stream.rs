@@ -74,6 +74,18 @@ impl RecvStream {
         }
     }
 
+    /// Creates the handle of a stream that was read to its end, with the number of its bytes.
+    pub(crate) fn finished(
+        connection: Arc<ConnectionRef>,
+        stream: Stream,
+        size: Option<u64>,
+    ) -> Self {
+        let mut receive = Self::new(connection, stream);
+        receive.end = Some(ReadEnd::Finished);
+        receive.final_size = FinalSize::new(size);
+        receive
+    }
+
     /// Creates the handle of a stream whose reader already waits.
     pub(crate) fn awaited(connection: Arc<ConnectionRef>, stream: Stream) -> Self {
         let mut receive = Self::new(connection, stream);

@@ -3,24 +3,23 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use courser_base::Rate;
 use courser_base::foreign::TaskWaker;
-use courser_transport::{self as transport, ClosedStream, ConnectionHandle, Level, ResetAtError};
+use courser_transport::{self as transport, ClosedStream, Level, ResetAtError};
 use courser_wire::{StreamId, VarInt};
 use tokio::io::AsyncWrite;
 
 use crate::api::handles::ConnectionRef;
 use crate::api::hooks::{LockedStreams, SendStreamHooks};
+use crate::api::send_half::SendHalf;
+use crate::api::stopped::Stopped;
 use crate::api::write::{Write, Written};
 use crate::error::{StoppedError, WriteError};
-use crate::shard::state::ShardState;
 use crate::shard::stream::Stream;
-use crate::shard::wakers::ConnectionWakers;
-use crate::shard::yielding::Yielding;
 
 /// Sends on one stream.
 ///
@@ -41,33 +40,11 @@ pub struct SendStream {
     pub(crate) half: SendHalf,
 }
 
-/// The sending half of a stream, apart from its connection.
-#[derive(Debug)]
-pub(crate) struct SendHalf {
-    pub(crate) stream: Stream,
-    /// The stream was finished.
-    is_over: bool,
-    /// The stream was reset.
-    pub(crate) was_reset: bool,
-    /// A waker or deadline may be registered, which has to be removed.
-    pub(crate) has_waited: bool,
-    yielding: Yielding,
-    /// The task yields to others when the lock is released.
-    yields: bool,
-}
-
 impl SendStream {
     pub(crate) fn new(connection: Arc<ConnectionRef>, stream: Stream) -> Self {
         Self {
             connection,
-            half: SendHalf {
-                stream,
-                is_over: false,
-                was_reset: false,
-                has_waited: false,
-                yielding: Yielding::default(),
-                yields: false,
-            },
+            half: SendHalf::new(stream),
         }
     }
 
@@ -435,11 +412,7 @@ impl SendStream {
     pub fn stopped(
         &self,
     ) -> impl Future<Output = Result<Option<VarInt>, StoppedError>> + Send + Sync + 'static {
-        Stopped {
-            connection: self.connection.clone(),
-            stream: self.half.stream,
-            ticket: None,
-        }
+        Stopped::new(self.connection.clone(), self.half.stream)
     }
 
     /// Returns the number of the stream.
@@ -569,134 +542,6 @@ impl SendStreamHooks for SendStream {
                 credit => Ok(credit),
             },
         )
-    }
-}
-
-impl SendHalf {
-    fn credit(&self, state: &mut ShardState, handle: ConnectionHandle) -> u64 {
-        if state.is_rejected(handle, self.stream) {
-            return 0;
-        }
-        let streams = state.streams(handle);
-        streams.map_or(0, |streams| streams.send_credit(self.stream.id))
-    }
-
-    fn poll_send(
-        &mut self,
-        state: &mut ShardState,
-        handle: ConnectionHandle,
-        waker: &mut TaskWaker<'_>,
-        write: &mut Write<'_>,
-    ) -> Poll<Result<Written, WriteError>> {
-        if self.yielding.is_due(&mut state.driver.run) {
-            self.yields = true;
-            return Poll::Pending;
-        }
-        let step = |streams: &mut _, id| write.write_to(streams, id);
-        let (written, is_over) = ready!(self.poll_step(state, handle, waker, step))?;
-        self.is_over |= is_over;
-        state.used(handle, written.bytes);
-        if write.is_urgent {
-            state.send_now();
-        }
-        Poll::Ready(Ok(written))
-    }
-
-    /// Takes a step that needs room in the send buffer, or arranges to be woken when there is some.
-    fn poll_step<T>(
-        &mut self,
-        state: &mut ShardState,
-        handle: ConnectionHandle,
-        waker: &mut TaskWaker<'_>,
-        mut step: impl FnMut(&mut transport::Streams, StreamId) -> Result<T, transport::WriteError>,
-    ) -> Poll<Result<T, WriteError>> {
-        let id = self.stream.id;
-        loop {
-            if state.is_rejected(handle, self.stream) {
-                return Poll::Ready(Err(WriteError::EarlyDataRejected));
-            }
-            let connection = match state.open_connection(handle) {
-                Ok(connection) => connection,
-                Err(error) => return Poll::Ready(Err(error.into())),
-            };
-            match step(connection.streams(), id) {
-                Ok(done) => return Poll::Ready(Ok(done)),
-                Err(transport::WriteError::Blocked) => {
-                    // Sending the waiting data may make room.
-                    if !state.send_pending() {
-                        self.has_waited = true;
-                        state.wait_to_write(handle, id, waker.take());
-                        return Poll::Pending;
-                    }
-                }
-                Err(transport::WriteError::Stopped(code)) => {
-                    return Poll::Ready(Err(WriteError::Stopped(VarInt::from_wire(code))));
-                }
-                Err(transport::WriteError::ClosedStream) => {
-                    return Poll::Ready(Err(closed_error(&state.entry(handle).wakers, id)));
-                }
-            }
-        }
-    }
-}
-
-/// Returns the error of a stream that takes no more bytes.
-pub(crate) fn closed_error(wakers: &ConnectionWakers, id: StreamId) -> WriteError {
-    match wakers.stop_code(id, None) {
-        Some(code) => WriteError::Stopped(code),
-        None if wakers.has_expired(id) => WriteError::DeadlinePassed,
-        None => WriteError::ClosedStream,
-    }
-}
-
-/// Waits until the peer has stopped a stream or received all of it.
-struct Stopped {
-    connection: Arc<ConnectionRef>,
-    stream: Stream,
-    ticket: Option<u64>,
-}
-
-impl Future for Stopped {
-    type Output = Result<Option<VarInt>, StoppedError>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = &mut *self;
-        let handle = this.connection.handle;
-        let mut waker = TaskWaker::of(cx);
-        let (id, mut locked) = (this.stream.id, this.connection.lock());
-        if locked.is_rejected(handle, this.stream) {
-            return Poll::Ready(Err(StoppedError::EarlyDataRejected));
-        }
-        if let Some(code) = locked.entry(handle).wakers.stop_code(id, this.ticket) {
-            return Poll::Ready(Ok(Some(code)));
-        }
-        let stopped = match locked.open_connection(handle) {
-            Ok(connection) => connection.streams().stopped(id),
-            Err(error) => return Poll::Ready(Err(error.into())),
-        };
-        match stopped {
-            Err(_) => Poll::Ready(Ok(None)),
-            Ok(Some(code)) => Poll::Ready(Ok(Some(VarInt::from_wire(code)))),
-            Ok(None) => {
-                locked
-                    .entry(handle)
-                    .wakers
-                    .wait_for_end(id, &mut this.ticket, waker.take());
-                locked.about_to_wait();
-                Poll::Pending
-            }
-        }
-    }
-}
-
-impl Drop for Stopped {
-    fn drop(&mut self) {
-        if let Some(ticket) = self.ticket {
-            let id = self.stream.id;
-            self.connection.on_drop(move |locked, handle| {
-                locked.entry(handle).wakers.forget_end(id, ticket);
-            });
-        }
     }
 }
 

@@ -194,6 +194,10 @@ impl Guarded {
         self.socket.interface_mtu(peer)
     }
 
+    pub(super) fn take_interface_change(&self) -> bool {
+        self.socket.take_interface_change()
+    }
+
     pub(super) fn take_packet_too_big(&self) -> Option<PacketTooBig> {
         self.socket.take_packet_too_big()
     }

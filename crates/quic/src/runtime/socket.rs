@@ -173,6 +173,15 @@ impl Socket {
         }
     }
 
+    /// Returns true once after the MTU of the interface has changed. The system reports changes of its own by
+    /// ICMP messages.
+    pub(crate) fn take_interface_change(&self) -> bool {
+        match self {
+            Self::System(_) => false,
+            Self::Custom(socket) => socket.take_interface_change(),
+        }
+    }
+
     /// Returns the next ICMP Packet Too Big message.
     pub(crate) fn take_packet_too_big(&self) -> Option<PacketTooBig> {
         match self {

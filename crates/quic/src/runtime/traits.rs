@@ -199,6 +199,13 @@ pub trait UdpSocket: fmt::Debug + Send + Sync + 'static {
         None
     }
 
+    /// Returns true once after [`interface_mtu`](UdpSocket::interface_mtu) has changed, for a transport inside of which
+    /// another connection searches for its path MTU. Connections then ask for it again: they send no larger datagrams, and
+    /// probe this size next. Called like [`take_packet_too_big`](Self::take_packet_too_big).
+    fn take_interface_change(&self) -> bool {
+        false
+    }
+
     /// Returns the next ICMP Packet Too Big message. Called whenever the receiving task has run: a
     /// socket with a new message wakes it.
     fn take_packet_too_big(&self) -> Option<PacketTooBig> {

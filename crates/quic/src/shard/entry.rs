@@ -80,13 +80,23 @@ impl ConnectionEntry {
                 self.silence.store(false, Ordering::Relaxed);
                 self.wakers.waiters(Topic::Silence).wake_all(woken);
             }
-            Event::Migrated | Event::MigrationFailed => {
+            // A further path may be opened from the confirmation on.
+            Event::Confirmed
+            | Event::Migrated
+            | Event::MigrationFailed
+            | Event::MayOpenPath
+            | Event::PathOpened(_)
+            | Event::PathClosed { .. }
+            | Event::AddressObserved(_) => {
                 self.wakers.waiters(Topic::Migration).wake_all(woken);
             }
             Event::DatagramSizeChanged => {
                 self.wakers.wake_for_datagram_size(woken);
             }
-            Event::Confirmed | Event::PathChanged { .. } | Event::InterfaceMtuWanted { .. } => {}
+            Event::PathChanged { .. }
+            | Event::InterfaceMtuWanted { .. }
+            | Event::PathSuspect(_)
+            | Event::PathRecovered(_) => {}
         }
     }
 

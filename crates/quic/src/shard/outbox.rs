@@ -26,6 +26,8 @@ pub(crate) struct Outbox {
     are_marks_refused: bool,
     /// The system could not reach the destination of the last batch.
     unreachable: Option<Unreachable>,
+    /// The system refused a datagram of the last batch because of its size.
+    is_too_large: bool,
 }
 
 impl Outbox {
@@ -38,6 +40,7 @@ impl Outbox {
             health: Health::default(),
             are_marks_refused: false,
             unreachable: None,
+            is_too_large: false,
         }
     }
 
@@ -98,7 +101,7 @@ impl Outbox {
     /// Sends the batch that was just built. Returns false if the socket is full or lost, and keeps the batch. A batch
     /// that the system refuses counts as lost.
     pub(crate) fn send(&mut self, now: Time, transmit: Transmit) -> bool {
-        self.unreachable = None;
+        (self.unreachable, self.is_too_large) = (None, false);
         self.send_rest(now, KeptBatch { transmit, sent: 0 })
     }
 
@@ -114,6 +117,12 @@ impl Outbox {
     #[inline]
     pub(crate) fn take_unreachable(&mut self) -> Option<Unreachable> {
         self.unreachable.take()
+    }
+
+    /// Returns true once if the system refused a datagram of the last batch because of its size.
+    #[inline]
+    pub(crate) fn take_too_large(&mut self) -> bool {
+        std::mem::take(&mut self.is_too_large)
     }
 
     /// Returns true once if a batch with ECN marks has left without them.
@@ -167,6 +176,7 @@ impl Outbox {
                 }
                 Err(error) if is_newest => {
                     self.unreachable = courser_udp::unreachable_cause(&error);
+                    self.is_too_large = courser_udp::is_too_large(&error);
                     self.health.on_error(now, Call::Send, error);
                     if self.health.is_lost() {
                         self.timing = SendTiming::Blocked(kept);
@@ -176,6 +186,7 @@ impl Outbox {
                 }
                 Err(error) => {
                     self.unreachable = courser_udp::unreachable_cause(&error);
+                    self.is_too_large = courser_udp::is_too_large(&error);
                     self.health.note_error(now, Call::Send, &error);
                     if !courser_udp::is_transient(&error) {
                         // Only connections that need it lose their path.

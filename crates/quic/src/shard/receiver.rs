@@ -80,6 +80,13 @@ impl Receiver {
         self.handle_misrouted(shard, cx);
         self.receive(shard, cx);
         self.handle_icmp_messages(shard);
+        if self
+            .sockets
+            .iter()
+            .any(|(_, socket)| socket.take_interface_change())
+        {
+            shard.lock().refresh_interface_mtus();
+        }
     }
 
     /// Checks for datagrams that have arrived since the turn began. They woke the driver while it was awake, so that

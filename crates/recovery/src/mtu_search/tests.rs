@@ -21,12 +21,16 @@ fn started(max: u16, interface: Option<u16>) -> MtuSearch {
 /// Runs the search on a path that carries `carried` bytes. Returns the number of probes sent.
 fn run(search: &mut MtuSearch, now: Time, carried: u16) -> usize {
     let mut probes = 0;
-    while let Some(size) = search.next_probe(now, ROOM) {
+    while let Some(size) = search.next_probe(now, ROOM, u64::MAX) {
         probes += 1;
         assert!(probes < 100, "the search does not end");
         assert!(size > search.mtu() && size <= search.limit(), "{size}");
         let number = search.on_probe_sent(size);
-        assert_eq!(search.next_probe(now, ROOM), None, "one probe is in flight");
+        assert_eq!(
+            search.next_probe(now, ROOM, u64::MAX),
+            None,
+            "one probe is in flight"
+        );
         if size <= carried {
             assert!(search.on_probe_acked(size));
         } else {
@@ -39,7 +43,7 @@ fn run(search: &mut MtuSearch, now: Time, carried: u16) -> usize {
 #[test]
 fn no_probe_is_due_before_a_full_datagram() {
     let mut search = MtuSearch::new(BASE_MTU, 65_507);
-    assert_eq!(search.next_probe(at(0), ROOM), None);
+    assert_eq!(search.next_probe(at(0), ROOM, u64::MAX), None);
     search.on_full_datagram_sent(at(0));
     assert!(search.wants_probe());
 }
@@ -88,11 +92,11 @@ fn full_datagram_extends_the_search_beyond_ethernet() {
 #[test]
 fn full_datagram_during_the_search_extends_it() {
     let mut search = in_use(65_507, Some(8973));
-    assert_eq!(search.next_probe(at(0), ROOM), Some(1452));
+    assert_eq!(search.next_probe(at(0), ROOM, u64::MAX), Some(1452));
     search.on_probe_sent(1452);
     search.on_full_datagram_sent(at(0));
     assert!(search.on_probe_acked(1452));
-    assert_eq!(search.next_probe(at(0), ROOM), Some(8973));
+    assert_eq!(search.next_probe(at(0), ROOM, u64::MAX), Some(8973));
 }
 
 #[test]
@@ -103,7 +107,7 @@ fn full_datagram_is_no_reason_to_repeat_a_search_that_failed_below_ethernet() {
     assert!(!search.wants_probe());
     let raised = at(1) + PMTU_RAISE_TIMER;
     search.on_full_datagram_sent(raised);
-    assert_eq!(search.next_probe(raised, ROOM), Some(8973));
+    assert_eq!(search.next_probe(raised, ROOM, u64::MAX), Some(8973));
 }
 
 #[test]
@@ -129,7 +133,7 @@ fn likely_sizes_below_the_interface_are_found_exactly() {
 fn without_an_interface_ethernet_is_tried_first_and_jumbo_frames_next() {
     let mut search = started(65_507, None);
     let mut sizes = Vec::new();
-    while let Some(size) = search.next_probe(at(0), ROOM) {
+    while let Some(size) = search.next_probe(at(0), ROOM, u64::MAX) {
         sizes.push(size);
         search.on_probe_sent(size);
         search.on_probe_acked(size);
@@ -149,23 +153,23 @@ fn interface_mtu_is_requested_once_if_unknown() {
 #[test]
 fn learning_the_interface_mtu_late_keeps_the_probe_in_flight() {
     let mut search = started(65_507, None);
-    assert_eq!(search.next_probe(at(0), ROOM), Some(1452));
+    assert_eq!(search.next_probe(at(0), ROOM, u64::MAX), Some(1452));
     search.on_probe_sent(1452);
     search.set_interface_mtu(1472);
     assert_eq!(search.probe_in_flight(), Some(1452));
     assert!(search.on_probe_acked(1452));
-    assert_eq!(search.next_probe(at(0), ROOM), Some(1472));
+    assert_eq!(search.next_probe(at(0), ROOM, u64::MAX), Some(1472));
 }
 
 #[test]
 fn probe_larger_than_the_interface_mtu_is_cancelled() {
     let mut search = started(65_507, None);
-    search.next_probe(at(0), ROOM);
+    search.next_probe(at(0), ROOM, u64::MAX);
     search.on_probe_sent(1452);
     search.set_interface_mtu(1400);
     assert_eq!(search.probe_in_flight(), None);
     search.on_full_datagram_sent(at(0));
-    assert_eq!(search.next_probe(at(0), ROOM), Some(1400));
+    assert_eq!(search.next_probe(at(0), ROOM, u64::MAX), Some(1400));
 }
 
 #[test]
@@ -179,11 +183,11 @@ fn search_on_a_path_of_the_base_size_keeps_the_base_size() {
 fn single_losses_of_probes_do_not_lower_the_result() {
     let mut search = started(65_507, Some(1472));
     for _ in 1..MAX_PROBES {
-        assert_eq!(search.next_probe(at(0), ROOM), Some(1472));
+        assert_eq!(search.next_probe(at(0), ROOM, u64::MAX), Some(1472));
         let number = search.on_probe_sent(1472);
         search.on_probe_lost(number);
     }
-    assert_eq!(search.next_probe(at(0), ROOM), Some(1472));
+    assert_eq!(search.next_probe(at(0), ROOM, u64::MAX), Some(1472));
     search.on_probe_sent(1472);
     assert!(search.on_probe_acked(1472));
     assert_eq!(search.mtu(), 1472);
@@ -194,13 +198,13 @@ fn third_loss_refuses_a_size_and_repeated_reports_count_once() {
     let mut search = started(65_507, Some(1472));
     let mut number = 0;
     for _ in 0..MAX_PROBES {
-        assert_eq!(search.next_probe(at(0), ROOM), Some(1472));
+        assert_eq!(search.next_probe(at(0), ROOM, u64::MAX), Some(1472));
         number = search.on_probe_sent(1472);
         search.on_probe_lost(number);
         search.on_probe_lost(number);
     }
     let next = search
-        .next_probe(at(0), ROOM)
+        .next_probe(at(0), ROOM, u64::MAX)
         .expect("a smaller size is probed");
     assert!(next < 1472);
     search.on_probe_sent(next);
@@ -223,18 +227,18 @@ fn larger_path_is_found_after_the_raise_timer() {
 #[test]
 fn probe_waits_for_room_while_a_smaller_size_is_probed() {
     let mut search = started(65_507, Some(65_507));
-    assert_eq!(search.next_probe(at(0), 1100), None);
+    assert_eq!(search.next_probe(at(0), 1100, u64::MAX), None);
     assert_eq!(search.awaited_room(), 65_507);
-    assert_eq!(search.next_probe(at(0), 12_000), Some(8972));
+    assert_eq!(search.next_probe(at(0), 12_000, u64::MAX), Some(8972));
     assert_eq!(search.awaited_room(), 0);
     search.on_probe_sent(8972);
     assert!(search.on_probe_acked(8972));
     assert_eq!(
-        search.next_probe(at(0), 12_000),
+        search.next_probe(at(0), 12_000, u64::MAX),
         None,
         "the next probe does not fit"
     );
-    assert_eq!(search.next_probe(at(0), 70_000), Some(65_507));
+    assert_eq!(search.next_probe(at(0), 70_000, u64::MAX), Some(65_507));
 }
 
 #[test]
@@ -243,7 +247,7 @@ fn limit_of_the_peer_applies_to_present_and_future_sizes() {
     search.set_peer_limit(1300);
     assert_eq!((search.mtu(), search.limit()), (1300, 1300));
     search.on_full_datagram_sent(at(0));
-    assert_eq!(search.next_probe(at(0), ROOM), None);
+    assert_eq!(search.next_probe(at(0), ROOM, u64::MAX), None);
 }
 
 #[test]
@@ -261,7 +265,7 @@ fn disabled_search_keeps_its_size_for_any_events() {
     let mut search = MtuSearch::disabled(1400);
     search.on_full_datagram_sent(at(0));
     search.set_interface_mtu(1300);
-    assert_eq!(search.next_probe(at(0), ROOM), None);
+    assert_eq!(search.next_probe(at(0), ROOM, u64::MAX), None);
     for round in 0..50 {
         assert!(!search.on_lost(at(round + 1), 1400, at(round)));
     }
@@ -312,23 +316,64 @@ fn acknowledgement_of_a_large_packet_resets_the_rounds() {
     assert_eq!(search.mtu(), 1472);
 }
 
-#[test]
-fn search_after_the_second_black_hole_is_delayed() {
-    let mut search = at_1472();
-    for hole in 0..2_u64 {
-        for round in 1..=u64::from(BLACK_HOLE_ROUNDS) {
-            let now = 1000 * hole + 100 * round;
-            search.on_lost(at(now), 1472, at(now - 50));
-        }
-        assert_eq!(search.mtu(), BASE_MTU, "hole {hole}");
-        search.on_full_datagram_sent(at(1000 * hole + 301));
-        if hole == 0 {
-            assert_eq!(run(&mut search, at(301), 1472), 1);
-        }
+/// Finds a black hole of the present size.
+fn lose_all(search: &mut MtuSearch, from: u64) {
+    let size = search.mtu();
+    for round in 1..=u64::from(BLACK_HOLE_ROUNDS) {
+        let now = from + 100 * round;
+        search.on_lost(at(now), size, at(now - 50));
     }
-    assert!(!search.wants_probe());
-    search.on_full_datagram_sent(at(1300) + SEARCH_DELAY);
-    assert!(search.wants_probe());
+    assert_eq!(search.mtu(), BASE_MTU, "{from}");
+    search.on_full_datagram_sent(at(from + 301));
+}
+
+/// Fault F174: a path that becomes narrow in steps. Each size is found at once, and first one that carries QUIC inside.
+#[test]
+fn path_that_shrinks_again_is_searched_below_the_size_that_was_lost() {
+    let mut search = at_1472();
+    lose_all(&mut search, 0);
+    assert_eq!(search.next_probe(at(301), 10_000, u64::MAX), Some(1472));
+    let number = search.on_probe_sent(1472);
+    search.on_probe_lost(number);
+    assert_eq!(
+        search.next_probe(at(301), 10_000, u64::MAX),
+        Some(NESTED_SIZE)
+    );
+    search.on_probe_sent(NESTED_SIZE);
+    assert!(search.on_probe_acked(NESTED_SIZE));
+    run(&mut search, at(301), 1372);
+    assert_eq!(search.mtu(), 1372);
+    lose_all(&mut search, 1000);
+    assert_eq!(
+        search.next_probe(at(1301), 10_000, u64::MAX),
+        Some(NESTED_SIZE)
+    );
+    run(&mut search, at(1301), 1300);
+    assert!((1295..=1300).contains(&search.mtu()), "{}", search.mtu());
+    // Probes pass, and packets do not: each time the search ends below.
+    lose_all(&mut search, 2000);
+    let largest = search.mtu();
+    run(&mut search, at(2301), 1472);
+    assert!(search.mtu() < 1300, "{largest}");
+    search.on_path_used(at(2300) + HOLE_BAR);
+    run(&mut search, at(2300) + HOLE_BAR, 1472);
+    assert_eq!(search.mtu(), 1472);
+}
+
+#[test]
+fn another_interface_ends_the_bar_of_a_black_hole() {
+    for (size, passes) in [(1400, true), (1472, false)] {
+        let mut search = at_1472();
+        search.set_interface_mtu(1472);
+        run(&mut search, at(0), 1472);
+        lose_all(&mut search, 0);
+        run(&mut search, at(301), 1472);
+        lose_all(&mut search, 1000);
+        search.set_interface_mtu(size);
+        search.on_full_datagram_sent(at(1302));
+        run(&mut search, at(1302), 1472);
+        assert_eq!(search.mtu() == size, passes, "{}", search.mtu());
+    }
 }
 
 #[test]
@@ -346,11 +391,13 @@ fn second_probe_timeout_falls_back_and_one_probe_restores_the_size() {
 #[test]
 fn probe_acknowledged_after_the_fall_does_not_raise_the_size() {
     let mut search = started(65_507, None);
-    let size = search.next_probe(at(0), ROOM).expect("a probe is due");
+    let size = search
+        .next_probe(at(0), ROOM, u64::MAX)
+        .expect("a probe is due");
     search.on_probe_sent(size);
     search.on_probe_acked(size);
     let next = search
-        .next_probe(at(0), ROOM)
+        .next_probe(at(0), ROOM, u64::MAX)
         .expect("another probe is due");
     search.on_probe_sent(next);
     assert!(search.on_probe_timeout(2));
@@ -369,7 +416,7 @@ fn base_size_that_never_arrives_is_an_error_until_acknowledged() {
         search.on_acked(64);
     }
     assert_eq!(rounds, u64::from(ERROR_ROUNDS));
-    assert_eq!(search.next_probe(at(9999), ROOM), None);
+    assert_eq!(search.next_probe(at(9999), ROOM, u64::MAX), None);
     search.on_acked(BASE_MTU);
     assert!(!search.is_error());
 }
@@ -398,7 +445,7 @@ proptest! {
             now += Duration::from_millis(u64::from(value));
             match event {
                 0 => search.on_full_datagram_sent(now),
-                1 => if let Some(size) = search.next_probe(now, ROOM) {
+                1 => if let Some(size) = search.next_probe(now, ROOM, u64::MAX) {
                     prop_assert!(size > search.mtu() && size <= search.limit());
                     numbers.push(search.on_probe_sent(size));
                 },
@@ -422,16 +469,16 @@ proptest! {
 #[test]
 fn packet_too_big_selects_the_next_probe() {
     let mut search = started(65_507, Some(8972));
-    assert_eq!(search.next_probe(at(0), ROOM), Some(8972));
+    assert_eq!(search.next_probe(at(0), ROOM, u64::MAX), Some(8972));
     let number = search.on_probe_sent(8972);
     assert!(!search.on_packet_too_big(at(1), 8972, 1380));
     search.on_probe_lost(number);
     assert_eq!(search.mtu(), BASE_MTU, "a claim does not raise the size");
-    assert_eq!(search.next_probe(at(2), ROOM), Some(1380));
+    assert_eq!(search.next_probe(at(2), ROOM, u64::MAX), Some(1380));
     search.on_probe_sent(1380);
     assert!(search.on_probe_acked(1380));
     assert_eq!(
-        search.next_probe(at(3), ROOM),
+        search.next_probe(at(3), ROOM, u64::MAX),
         None,
         "the search is complete"
     );
@@ -441,7 +488,7 @@ fn packet_too_big_selects_the_next_probe() {
 #[test]
 fn false_packet_too_big_costs_three_probes() {
     let mut search = started(65_507, Some(8972));
-    search.next_probe(at(0), ROOM);
+    search.next_probe(at(0), ROOM, u64::MAX);
     let number = search.on_probe_sent(8972);
     search.on_packet_too_big(at(1), 8972, 1400);
     search.on_probe_lost(number);
@@ -474,7 +521,7 @@ fn claims_below_the_base_size_and_contradictions_are_ignored() {
         );
         assert_eq!(search.mtu(), 1472, "{claimed}");
         search.on_full_datagram_sent(at(20));
-        assert_eq!(search.next_probe(at(20), ROOM), None, "{claimed}");
+        assert_eq!(search.next_probe(at(20), ROOM, u64::MAX), None, "{claimed}");
     }
 }
 
@@ -498,7 +545,7 @@ proptest! {
             search.on_packet_too_big(at(1), size, claimed);
             prop_assert!(search.mtu() <= before);
             prop_assert!(search.mtu() >= BASE_MTU);
-            if let Some(size) = search.next_probe(at(1), ROOM) {
+            if let Some(size) = search.next_probe(at(1), ROOM, u64::MAX) {
                 let number = search.on_probe_sent(size);
                 if size <= carried {
                     search.on_probe_acked(size);
@@ -515,25 +562,25 @@ proptest! {
 #[test]
 fn lost_jumbo_probes_are_a_small_part_of_delivered_bytes() {
     let mut search = started(65_507, Some(8972));
-    assert!(search.can_afford_probe(0));
+    assert!(search.can_afford(8972, 0));
     let size = search
-        .next_probe(at(0), ROOM)
+        .next_probe(at(0), ROOM, u64::MAX)
         .expect("the size of the interface is probed");
     let number = search.on_probe_sent(size);
     search.on_probe_lost(number);
-    assert!(!search.can_afford_probe(64 * 8972 - 1));
-    assert!(search.can_afford_probe(64 * 8972));
+    assert!(!search.can_afford(8972, 64 * 8972 - 1));
+    assert!(search.can_afford(8972, 64 * 8972));
 }
 
 #[test]
 fn lost_probes_of_usual_sizes_do_not_delay_the_next() {
     let mut search = started(1472, None);
     let size = search
-        .next_probe(at(0), ROOM)
+        .next_probe(at(0), ROOM, u64::MAX)
         .expect("a usual size is probed");
     let number = search.on_probe_sent(size);
     search.on_probe_lost(number);
-    assert!(search.can_afford_probe(0));
+    assert!(search.can_afford(8972, 0));
 }
 
 /// A NAT that often rebinds loses packets of all sizes.
@@ -574,9 +621,9 @@ fn loss_revealed_by_a_probe_of_the_base_size_makes_larger_datagrams_doubtful() {
 fn probe_of_the_present_size_ends_the_doubt() {
     let mut search = in_doubt();
     let now = Time::from_nanos(2_000_000_000);
-    assert_eq!(search.next_probe(now, 1000), None);
+    assert_eq!(search.next_probe(now, 1000, u64::MAX), None);
     assert_eq!(search.awaited_room(), 1472);
-    assert_eq!(search.next_probe(now, 10_000), Some(1472));
+    assert_eq!(search.next_probe(now, 10_000, u64::MAX), Some(1472));
     search.on_probe_sent(1472);
     assert!(!search.wants_probe(), "one probe is in flight");
     assert!(!search.on_probe_acked(1472), "the size does not rise");
@@ -591,14 +638,14 @@ fn two_lost_probes_confirm_the_black_hole() {
     let mut search = in_doubt();
     let now = Time::from_nanos(2_000_000_000);
     for falls in [false, true] {
-        assert_eq!(search.next_probe(now, 10_000), Some(1472));
+        assert_eq!(search.next_probe(now, 10_000, u64::MAX), Some(1472));
         let number = search.on_probe_sent(1472);
         assert_eq!(search.on_probe_lost(number), falls);
     }
     assert_eq!(search.mtu(), BASE_MTU);
     search.on_full_datagram_sent(now);
     assert!(
-        search.next_probe(now, 10_000) > Some(BASE_MTU),
+        search.next_probe(now, 10_000, u64::MAX) > Some(BASE_MTU),
         "the search begins again"
     );
 }

@@ -44,9 +44,9 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     fn execute(&self, answer: F) {
-        if let Some(request) = tunnel::begin() {
+        if let Some((request, reset)) = tunnel::begin() {
             tokio::spawn(async move {
-                answer.await;
+                reset.bound(answer).await;
                 drop(request);
             });
             return;

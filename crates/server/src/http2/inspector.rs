@@ -13,6 +13,7 @@ use std::borrow::Cow;
 
 use self::block::{Blocks, Outcome, Part};
 use crate::exchange::marks::Marks;
+use crate::http2::hpack::Undecodable;
 
 /// Reads the bytes that a client sends, before h2 does.
 #[derive(Debug)]
@@ -121,10 +122,14 @@ impl Inspector {
                 return at;
             };
             if header.kind != HEADERS {
-                if header.kind == RST_STREAM
-                    || header.kind == DATA && header.flags & END_STREAM != 0
-                {
-                    self.unended.remove(header.stream);
+                match self.read_other(header, &bytes[at + HEADER_LEN..]) {
+                    Ok(None) => {}
+                    Ok(Some(code)) => {
+                        output.extend_from_slice(&bytes[*copied..at + HEADER_LEN]);
+                        output.extend_from_slice(&code.to_be_bytes());
+                        *copied = at + HEADER_LEN + CODE_LEN;
+                    }
+                    Err(Incomplete) => return at,
                 }
                 at += HEADER_LEN;
                 self.left = header.len;
@@ -138,46 +143,111 @@ impl Inspector {
                     return bytes.len();
                 }
             };
-            let is_trailers = header.stream <= self.newest;
-            self.newest = self.newest.max(header.stream);
-            let part = if is_trailers {
-                Part::Trailers
-            } else {
-                Part::Request
+            let Ok(changed) = self.read_block(header, &block) else {
+                self.is_over = true;
+                return bytes.len();
             };
-            // Only the first block behind a request and its content can be trailers, so that h2 refuses later ones.
-            let is_unended = is_trailers && self.unended.contains(header.stream);
-            match header.flags & END_STREAM != 0 {
-                true => self.unended.remove(header.stream),
-                false if !is_trailers => self.unended.add(header.stream),
-                false => {}
-            }
-            let depends = block.depends_on_itself(header.stream);
-            match self.blocks.read(&block.fields, part, depends, &self.marks) {
-                Ok(Outcome::Unchanged) => {}
-                Ok(Outcome::Changed {
-                    block: changed,
-                    is_malformed,
-                }) => {
-                    output.extend_from_slice(&bytes[*copied..at]);
-                    let priority = block.priority.filter(|_| !depends);
-                    let mut header = header;
-                    match part {
-                        Part::Request if is_malformed => self.malformed.push(header.stream),
-                        // h2 resets the stream for trailers that are not the end (RFC 9113 §8.1), with PROTOCOL_ERROR. If
-                        // the stream has ended, it resets it with STREAM_CLOSED (RFC 9113 §5.1).
-                        Part::Trailers if is_malformed && is_unended => header.flags &= !END_STREAM,
-                        _ => {}
-                    }
-                    put_block(output, header, priority, &changed);
-                    *copied = at + block.wire_len;
-                }
-                Err(_) => {
-                    self.is_over = true;
-                    return bytes.len();
-                }
+            if let Some((header, changed)) = changed {
+                output.extend_from_slice(&bytes[*copied..at]);
+                let depends = block.depends_on_itself(header.stream);
+                let priority = block.priority.filter(|_| !depends);
+                put_block(output, header, priority, &changed);
+                *copied = at + block.wire_len;
             }
             at += block.wire_len;
+        }
+    }
+
+    /// Reads the block of a request or of trailers. Returns its frame and fields if h2 must receive others.
+    fn read_block(
+        &mut self,
+        mut header: FrameHeader,
+        block: &Block<'_>,
+    ) -> Result<Option<(FrameHeader, Vec<u8>)>, Undecodable> {
+        let is_trailers = header.stream <= self.newest;
+        self.newest = self.newest.max(header.stream);
+        let part = if is_trailers {
+            Part::Trailers
+        } else {
+            Part::Request
+        };
+        // Only the first block behind a request and its content can be trailers, so that h2 refuses later ones.
+        let is_unended = is_trailers && self.unended.contains(header.stream);
+        let has_ended = header.flags & END_STREAM != 0;
+        if has_ended {
+            self.unended.remove(header.stream);
+        }
+        let depends = block.depends_on_itself(header.stream);
+        let outcome = self
+            .blocks
+            .read(&block.fields, part, depends, &self.marks)?;
+        if !has_ended && !is_trailers {
+            let content = match self.blocks.is_connect() {
+                true => Content::Tunnel,
+                false => Content::Body,
+            };
+            self.unended.add(header.stream, content);
+        }
+        let Outcome::Changed {
+            block: changed,
+            is_malformed,
+        } = outcome
+        else {
+            return Ok(None);
+        };
+        match part {
+            Part::Request if is_malformed => self.malformed.push(header.stream),
+            // h2 resets the stream for trailers that are not the end (RFC 9113 §8.1), with PROTOCOL_ERROR. If the stream
+            // has ended, it resets it with STREAM_CLOSED (RFC 9113 §5.1).
+            Part::Trailers if is_malformed && is_unended => header.flags &= !END_STREAM,
+            _ => {}
+        }
+        Ok(Some((header, changed)))
+    }
+
+    /// Reads a frame other than HEADERS, whose payload begins with these bytes. Returns the code of a reset if h2 must
+    /// receive another one.
+    #[inline]
+    fn read_other(
+        &mut self,
+        header: FrameHeader,
+        payload: &[u8],
+    ) -> Result<Option<u32>, Incomplete> {
+        let is_reset = header.kind == RST_STREAM;
+        let mut changed = None;
+        if is_reset
+            && header.len == CODE_LEN
+            && let Some(content) = self.unended.known(header.stream)
+        {
+            let code = payload.first_chunk().ok_or(Incomplete)?;
+            changed = content.code_for_h2(u32::from_be_bytes(*code));
+        }
+        if is_reset || header.kind == DATA && header.flags & END_STREAM != 0 {
+            self.unended.remove(header.stream);
+        }
+        Ok(changed)
+    }
+}
+
+/// More bytes are needed.
+#[derive(Debug)]
+struct Incomplete;
+
+/// What follows the field block of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Content {
+    Body,
+    Tunnel,
+}
+
+impl Content {
+    /// Returns the code with which h2 must receive a reset, if it is another one. hyper takes a reset with NO_ERROR for the
+    /// end of a body, and with NO_ERROR or CANCEL for the end of a tunnel: what was cut off would look whole.
+    const fn code_for_h2(self, code: u32) -> Option<u32> {
+        match (self, code) {
+            (Self::Body, NO_ERROR) => Some(CANCEL),
+            (Self::Tunnel, NO_ERROR | CANCEL) => Some(CONNECT_ERROR),
+            _ => None,
         }
     }
 }
@@ -185,25 +255,32 @@ impl Inspector {
 /// The streams whose requests have begun and not ended.
 #[derive(Debug, Default)]
 struct Unended {
-    streams: Vec<u32>,
+    streams: Vec<(u32, Content)>,
     /// True once there were too many of them. All streams count as not ended then.
     is_unknown: bool,
 }
 
 impl Unended {
     fn contains(&self, stream: u32) -> bool {
-        self.is_unknown || self.streams.contains(&stream)
+        self.is_unknown || self.known(stream).is_some()
     }
 
-    fn add(&mut self, stream: u32) {
+    /// Returns what a stream has, if it is known not to have ended.
+    fn known(&self, stream: u32) -> Option<Content> {
+        let mut streams = self.streams.iter();
+        let found = streams.find(|(it, _)| *it == stream);
+        found.map(|(_, content)| *content)
+    }
+
+    fn add(&mut self, stream: u32, content: Content) {
         self.is_unknown |= self.streams.len() >= MAX_UNENDED;
         if !self.is_unknown {
-            self.streams.push(stream);
+            self.streams.push((stream, content));
         }
     }
 
     fn remove(&mut self, stream: u32) {
-        self.streams.retain(|it| *it != stream);
+        self.streams.retain(|(it, _)| *it != stream);
         if self.streams.is_empty() {
             // Most connections send no content.
             self.streams = Vec::new();
@@ -367,6 +444,8 @@ const MAX_UNENDED: usize = 256;
 
 const PREFACE_LEN: usize = 24;
 const HEADER_LEN: usize = 9;
+/// Length of the error code in RST_STREAM (RFC 9113 §6.4).
+const CODE_LEN: usize = 4;
 /// Largest frame that the server accepts (RFC 9113 §4.2).
 const MAX_FRAME: usize = 16_384;
 
@@ -378,6 +457,10 @@ const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 const PADDED: u8 = 8;
 const PRIORITY: u8 = 32;
+
+const NO_ERROR: u32 = 0;
+const CANCEL: u32 = 8;
+const CONNECT_ERROR: u32 = 10;
 
 #[cfg(test)]
 mod tests;

@@ -9,17 +9,21 @@ use std::cell::Cell;
 use std::sync::{Arc, Weak};
 
 use crate::tally::InFlight;
+use crate::tunnel_reset::TunnelReset;
 
 thread_local! {
-    static ACCEPTED: Cell<Weak<InFlight>> = const { Cell::new(Weak::new()) };
+    static ACCEPTED: Cell<Accepted> = const { Cell::new((Weak::new(), None)) };
 }
+
+type Accepted = (Weak<InFlight>, Option<TunnelReset>);
 
 /// Records that a response accepts this CONNECT. Its future must be ready at this poll.
-pub(crate) fn on_accepted(request: &Arc<InFlight>) {
-    ACCEPTED.set(Arc::downgrade(request));
+pub(crate) fn on_accepted(request: &Arc<InFlight>, reset: Option<TunnelReset>) {
+    ACCEPTED.set((Arc::downgrade(request), reset));
 }
 
-/// Returns the request of the tunnel whose task is about to be started, if the task is of a tunnel.
-pub(crate) fn begin() -> Option<Arc<InFlight>> {
-    ACCEPTED.take().upgrade()
+/// Returns the request of the tunnel whose task is about to be started, if the task is of a tunnel, and what resets it.
+pub(crate) fn begin() -> Option<(Arc<InFlight>, TunnelReset)> {
+    let (request, reset) = ACCEPTED.take();
+    Some((request.upgrade()?, reset.unwrap_or_default()))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use courser_http3_tokio::{HttpService, hooks};
-use http::header::{ALT_SVC, CONTENT_LENGTH, RETRY_AFTER};
+use http::header::{ALT_SVC, CONNECTION, CONTENT_LENGTH, RETRY_AFTER};
 use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
 use http_body::{Frame, SizeHint};
 use pin_project_lite::pin_project;
@@ -160,12 +160,15 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
         let malformed = self.marks.take(&mut head);
         let interim = self.interim.as_ref().and_then(|it| it.begin(&mut head));
         let request = Request::from_parts(head, body);
+        let connect = Connect::of(&request);
         let (in_flight, admitted) = self.admit(request, malformed);
         let mut request = match admitted {
             Ok(request) => request,
             Err(status) => {
+                let mut refused = empty(status);
+                connect.close_if_refused(&mut refused);
                 return Box::pin(async move {
-                    Ok(empty(status).map(|body| paced(body, Guard::Own(in_flight), None)))
+                    Ok(refused.map(|body| paced(body, Guard::Own(in_flight), None)))
                 });
             }
         };
@@ -179,7 +182,6 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
         let held = self.held.clone();
         let mut service = self.service.clone();
         let limit = settings.handler_timeout;
-        let is_connect = request.method() == Method::CONNECT;
         let is_bare = request.method() == Method::HEAD && request.version() == Version::HTTP_2;
         Box::pin(async move {
             let answer = async {
@@ -211,12 +213,41 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
             {
                 response.headers_mut().insert(ALT_SVC, alt_svc.value(port));
             }
-            let in_flight = match is_connect {
-                true => Guard::shared(in_flight, response.status()),
-                false => Guard::Own(in_flight),
+            connect.close_if_refused(&mut response);
+            let in_flight = match connect {
+                Connect::Http2 => Guard::shared(in_flight, &response),
+                Connect::Http1 | Connect::No => Guard::Own(in_flight),
             };
             Ok(response.map(|body| paced(body, in_flight, held)))
         })
+    }
+}
+
+/// Whether a request is a CONNECT.
+#[derive(Debug)]
+enum Connect {
+    No,
+    Http1,
+    Http2,
+}
+
+impl Connect {
+    #[inline]
+    fn of<B>(request: &Request<B>) -> Self {
+        match (request.method(), request.version()) {
+            (&Method::CONNECT, Version::HTTP_2) => Self::Http2,
+            (&Method::CONNECT, _) => Self::Http1,
+            _ => Self::No,
+        }
+    }
+
+    /// Closes the connection of HTTP/1.1 behind the refusal of a CONNECT (RFC 9931 §8). Some clients send bytes of a program
+    /// behind it before they have the response, which must not be read as requests.
+    fn close_if_refused<B>(&self, response: &mut Response<B>) {
+        if matches!(self, Self::Http1) && !response.status().is_success() {
+            let close = HeaderValue::from_static("close");
+            response.headers_mut().insert(CONNECTION, close);
+        }
     }
 }
 
@@ -293,12 +324,12 @@ enum Guard {
 impl Guard {
     /// Creates the guard of a CONNECT with this response, just before hyper receives it.
     #[cold]
-    fn shared(in_flight: InFlight, status: StatusCode) -> Self {
-        if !status.is_success() {
+    fn shared<B>(in_flight: InFlight, response: &Response<B>) -> Self {
+        if !response.status().is_success() {
             return Self::Own(in_flight);
         }
         let in_flight = Arc::new(in_flight);
-        tunnel::on_accepted(&in_flight);
+        tunnel::on_accepted(&in_flight, response.extensions().get().cloned());
         Self::Shared(in_flight)
     }
 }

@@ -122,6 +122,12 @@ pub(super) fn dispatch(
         | Event::DatagramSizeChanged
         | Event::InterfaceMtuWanted { .. }
         | Event::MigrationFailed
+        | Event::MayOpenPath
+        | Event::PathOpened(_)
+        | Event::PathSuspect(_)
+        | Event::PathRecovered(_)
+        | Event::AddressObserved(_)
+        | Event::PathClosed { .. }
         | Event::Unreachable(_)
         | Event::PathSilent
         | Event::PathAnswers => {}

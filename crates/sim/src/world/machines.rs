@@ -10,6 +10,7 @@ use courser_base::Time;
 use super::{LinkPair, NodeId, Stall, World};
 use crate::link::DuplexSpec;
 use crate::machine::{Machine, result_of};
+use crate::nat::{Behind, NatKind};
 
 /// The limit of [`World::run_until_done`] in virtual time.
 const DEFAULT_LIMIT: Duration = Duration::from_secs(3600);
@@ -29,6 +30,32 @@ impl World {
         let id = self.add(name, address, machine.clone());
         machine.set_notifier(self.notifiers.notifier(id));
         machine
+    }
+
+    /// Adds a machine that runs tasks behind a NAT of its own. The world knows the address `public` only, and links lead to
+    /// the returned node.
+    ///
+    /// # Panics
+    /// If another machine has this address.
+    pub fn machine_behind(
+        &mut self,
+        name: &str,
+        private: IpAddr,
+        public: IpAddr,
+        kind: NatKind,
+    ) -> (Machine, NodeId) {
+        let address = match kind {
+            NatKind::None => public,
+            _ => private,
+        };
+        let machine = Machine::new([address], self.seed_for(name))
+            .with_name(name)
+            .with_replay_hint(format!("World::new({:#x})", self.seed()));
+        let seed = self.seed_for(&format!("{name} nat"));
+        let behind = Behind::new(machine.clone(), kind, public, seed);
+        let id = self.add(name, public, behind);
+        machine.set_notifier(self.notifiers.notifier(id));
+        (machine, id)
     }
 
     /// Connects two machines with a new link. Its `forward` direction leads from `a` to `b`. Both

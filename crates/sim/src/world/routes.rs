@@ -1,6 +1,7 @@
 //! Routes of packets.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 /// The ID of a machine in a world.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -30,6 +31,8 @@ pub(super) enum PacketLocation {
 #[derive(Debug, Default)]
 pub(super) struct Routes {
     next: BTreeMap<(PacketLocation, NodeId), PacketLocation>,
+    /// The next location of packets from and to further addresses of a machine.
+    at_address: BTreeMap<(PacketLocation, IpAddr), PacketLocation>,
 }
 
 impl Routes {
@@ -41,6 +44,30 @@ impl Routes {
             location = PacketLocation::Link(*link);
         }
         self.next.insert((location, to), PacketLocation::Node(to));
+    }
+
+    /// Routes packets from and to an address of a machine through a link of its own.
+    pub(super) fn add_at(&mut self, address: IpAddr, of: NodeId, peer: NodeId, pair: LinkPair) {
+        let (forward, back) = (
+            PacketLocation::Link(pair.forward),
+            PacketLocation::Link(pair.back),
+        );
+        let (here, there) = (PacketLocation::Node(of), PacketLocation::Node(peer));
+        self.at_address.insert((here, address), forward);
+        self.at_address.insert((there, address), back);
+        self.next.insert((forward, peer), there);
+        self.next.insert((back, of), here);
+    }
+
+    /// Returns the next location of a packet from or to an address with a link of its own.
+    pub(super) fn next_at(
+        &self,
+        from: PacketLocation,
+        source: IpAddr,
+        destination: IpAddr,
+    ) -> Option<PacketLocation> {
+        let mut ends = [source, destination].into_iter();
+        ends.find_map(|address| self.at_address.get(&(from, address)).copied())
     }
 
     pub(super) fn next(&self, from: PacketLocation, to: NodeId) -> Option<PacketLocation> {

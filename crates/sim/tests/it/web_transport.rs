@@ -357,3 +357,43 @@ fn sessions_survive_other_addresses() {
         }
     });
 }
+
+/// Streams whose first bytes are not whole: the type, and one byte of eight of the number of a session.
+async fn unfinished() -> Result<Duration> {
+    let client = Client::connect().await?;
+    let session = client.open().await?;
+    let begun = runtime::now();
+    let mut streams = Vec::new();
+    for _ in 0..20 {
+        let mut send = client.quic.open_uni().await?;
+        send.write_all(&[0x40, 0x54, 0xc0]).await?;
+        streams.push(send);
+    }
+    let all_stopped = async {
+        for stream in &streams {
+            stream.stopped().await?;
+        }
+        Result::Ok(runtime::now() - begun)
+    };
+    // Other streams continue, and keep the connection open.
+    let others = async {
+        loop {
+            if let Err(error) = exchange(session.clone(), 1).await {
+                return error;
+            }
+            runtime::sleep(5 * SECOND).await;
+        }
+    };
+    tokio::select! {
+        took = all_stopped => took,
+        error = others => Err(error),
+    }
+}
+
+/// Limit K582.
+#[test]
+fn streams_wait_for_the_rest_of_their_number_for_thirty_seconds() {
+    let server = server(echo, SECOND * 1000);
+    let took = run(1, "20ms", server, unfinished).expect("all are stopped");
+    assert!(took >= 30 * SECOND && took < 31 * SECOND, "{took:?}");
+}

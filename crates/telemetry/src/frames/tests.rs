@@ -106,3 +106,5 @@ fn frames_of_the_ack_frequency_extension_are_recorded() {
     ];
     assert_eq!(frames_of(&bytes, 3), expected);
 }
+
+mod multipath;

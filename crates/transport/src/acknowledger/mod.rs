@@ -7,7 +7,8 @@ pub mod received;
 use std::time::Duration;
 
 use courser_base::{Ecn, Time};
-use courser_wire::frame::{Ack, AckFrequency};
+use courser_wire::PathId;
+use courser_wire::frame::{Ack, AckFrequency, PathAck};
 
 use self::ack_policy::{AckEliciting, AckPolicy};
 use self::received::{Arrivals, Received};
@@ -19,10 +20,12 @@ use crate::space::sent::SentFrame;
 /// The packets that arrived in each packet number space, and their acknowledgements.
 #[derive(Debug)]
 pub(crate) struct Acknowledger {
-    initial: Option<Box<Space>>,
-    handshake: Option<Box<Space>>,
-    application: Space,
+    initial: Option<Box<ReceivedPackets>>,
+    handshake: Option<Box<ReceivedPackets>>,
+    application: ReceivedPackets,
     promise: Promise,
+    /// The path of 1-RTT packets, if the ends have agreed on several: its ACK frames name it.
+    path: Option<PathId>,
     /// ACK frames written in all spaces; survives [`Acknowledger::free`].
     sent: u64,
     /// The arrivals before [`Acknowledger::free`].
@@ -40,7 +43,7 @@ pub(crate) struct Promise {
 
 /// The receiving half of a packet number space.
 #[derive(Debug, Default)]
-struct Space {
+pub(crate) struct ReceivedPackets {
     received: Received,
     policy: AckPolicy,
 }
@@ -72,11 +75,22 @@ impl Acknowledger {
         Self {
             initial: None,
             handshake: None,
-            application: Space::default(),
+            application: ReceivedPackets::default(),
             promise,
+            path: None,
             sent: 0,
             arrivals: Arrivals::default(),
         }
+    }
+
+    /// Names the path of 1-RTT packets in their acknowledgements from now on (RFC 10069 §2.3).
+    pub(crate) fn name_path(&mut self, path: PathId) {
+        self.path = Some(path);
+    }
+
+    /// Exchanges the 1-RTT packets of the path at hand for those of another one.
+    pub(crate) fn exchange_application(&mut self, other: &mut ReceivedPackets) {
+        std::mem::swap(&mut self.application, other);
     }
 
     /// Returns the longest time by which we delay an acknowledgement, as announced to the peer.
@@ -111,6 +125,7 @@ impl Acknowledger {
         *self = Self {
             sent: self.sent,
             arrivals: self.arrivals(),
+            path: self.path,
             ..Self::new(self.promise)
         };
     }
@@ -245,29 +260,10 @@ impl Acknowledger {
         packet: &mut PacketBuilder<'_>,
         written: AckContext,
     ) -> Option<WrittenAck> {
-        let space = self.get_mut(id)?;
-        let is_repeated = written.is_repeated && space.policy.has_sent();
-        let may_be_added = space.policy.is_pending() || is_repeated;
-        if !(space.policy.is_due() || may_be_added && !written.is_ack_only) {
-            return None;
-        }
-        let largest = space.received.largest()?;
-        let delay = (now - space.received.largest_time()).as_micros() >> ACK_DELAY_EXPONENT;
-        let delay = u64::try_from(delay).unwrap_or(u64::MAX);
-        let delay = delay.min(courser_wire::MAX_VARINT);
-        let (ranges, ecn) = (space.received.ranges(), space.received.ecn());
-        let count = space.received.ranges_to_report(USUAL_ACK_RANGES);
-        let count = count.min(MAX_ACK_RANGES);
-        if !Ack::write(packet.writer(), ranges, delay, ecn, count) {
-            return None;
-        }
-        space.received.on_ack_sent();
-        packet.record(SentFrame::Ack { largest });
-        let needs_ping = space
-            .policy
-            .on_ack_sent(now, largest, written.is_ack_eliciting);
+        let path = self.path.filter(|_| id == SpaceId::Application);
+        let written = self.get_mut(id)?.write_frame(now, path, packet, written)?;
         self.sent += 1;
-        Some(WrittenAck { needs_ping })
+        Some(written)
     }
 
     /// Returns the number of ACK frames written since the connection began.
@@ -282,7 +278,7 @@ impl Acknowledger {
     }
 
     #[inline]
-    fn get(&self, id: SpaceId) -> Option<&Space> {
+    fn get(&self, id: SpaceId) -> Option<&ReceivedPackets> {
         match id {
             SpaceId::Initial => self.initial.as_deref(),
             SpaceId::Handshake => self.handshake.as_deref(),
@@ -291,12 +287,80 @@ impl Acknowledger {
     }
 
     #[inline]
-    fn get_mut(&mut self, id: SpaceId) -> Option<&mut Space> {
+    fn get_mut(&mut self, id: SpaceId) -> Option<&mut ReceivedPackets> {
         match id {
             SpaceId::Initial => self.initial.as_deref_mut(),
             SpaceId::Handshake => self.handshake.as_deref_mut(),
             SpaceId::Application => Some(&mut self.application),
         }
+    }
+}
+
+impl ReceivedPackets {
+    /// Returns true when an ACK frame is due.
+    pub(crate) fn is_due(&self) -> bool {
+        self.policy.is_due()
+    }
+
+    /// Returns the time at which an acknowledgement is due.
+    pub(crate) fn next_timeout(&self) -> Option<Time> {
+        self.policy.deadline()
+    }
+
+    /// Ends a batch of received packets, as [`Acknowledger::on_batch_end`] does.
+    pub(crate) fn on_batch_end(&mut self, now: Time, rtt: Duration) {
+        self.policy.on_batch_end(now, rtt);
+    }
+
+    /// Handles the acknowledgement of an ACK frame up to `largest`.
+    pub(crate) fn on_ack_acknowledged(&mut self, largest: u64) {
+        self.received.on_ack_acknowledged(largest);
+    }
+
+    /// Writes an ACK frame, as [`Acknowledger::write_frame`] does, or PATH_ACK for `path`.
+    #[inline(always)]
+    pub(crate) fn write_frame(
+        &mut self,
+        now: Time,
+        path: Option<PathId>,
+        packet: &mut PacketBuilder<'_>,
+        written: AckContext,
+    ) -> Option<WrittenAck> {
+        let is_repeated = written.is_repeated && self.policy.has_sent();
+        let may_be_added = self.policy.is_pending() || is_repeated;
+        if !(self.policy.is_due() || may_be_added && !written.is_ack_only) {
+            return None;
+        }
+        let received = &mut self.received;
+        let largest = received.largest()?;
+        let delay = (now - received.largest_time()).as_micros() >> ACK_DELAY_EXPONENT;
+        let delay = u64::try_from(delay).unwrap_or(u64::MAX);
+        let delay = delay.min(courser_wire::MAX_VARINT);
+        let (ranges, ecn) = (received.ranges(), received.ecn());
+        let count = received.ranges_to_report(USUAL_ACK_RANGES);
+        let count = count.min(MAX_ACK_RANGES);
+        let (is_written, record) = match path {
+            None => (
+                Ack::write(packet.writer(), ranges, delay, ecn, count),
+                SentFrame::Ack { largest },
+            ),
+            Some(path) => {
+                let path_id = path.value().into();
+                let writer = packet.writer();
+                (
+                    PathAck::write(writer, path_id, ranges, delay, ecn, count),
+                    SentFrame::PathAck { path, largest },
+                )
+            }
+        };
+        if !is_written {
+            return None;
+        }
+        received.on_ack_sent();
+        packet.record(record);
+        let is_eliciting = written.is_ack_eliciting;
+        let needs_ping = self.policy.on_ack_sent(now, largest, is_eliciting);
+        Some(WrittenAck { needs_ping })
     }
 }
 

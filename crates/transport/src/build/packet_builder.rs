@@ -48,10 +48,11 @@ impl<'a> PacketBuilder<'a> {
         &mut self.writer
     }
 
-    /// Records a frame that was just written. Every frame but an ACK makes the packet ack-eliciting
+    /// Records a frame that was just written. Every frame but ACK and PATH_ACK makes the packet ack-eliciting
     /// (RFC 9002 §2).
     pub fn record(&mut self, frame: SentFrame) {
-        self.ack_eliciting |= !matches!(frame, SentFrame::Ack { .. });
+        let is_ack = matches!(frame, SentFrame::Ack { .. } | SentFrame::PathAck { .. });
+        self.ack_eliciting |= !is_ack;
         self.lists.push(frame);
     }
 

@@ -2,7 +2,7 @@
 
 use courser_base::Time;
 use courser_wire::transport_parameters::TransportParameters;
-use courser_wire::{ConnectionId, NewConnectionId};
+use courser_wire::{ConnectionId, NewConnectionId, PathId};
 
 use super::issued::IssuedIds;
 use super::peer::{PeerIds, TokenChange};
@@ -34,6 +34,23 @@ impl ConnectionIds {
             retired: Vec::new(),
             rotation: None,
         }
+    }
+
+    /// Creates the IDs of a further path.
+    pub(crate) fn of_path(issued: IssuedIds, peer: PeerIds) -> Self {
+        Self {
+            issued,
+            peer,
+            in_use: 0,
+            retired: Vec::new(),
+            rotation: None,
+        }
+    }
+
+    /// Names the path ID in frames from now on, because the ends have agreed on several paths.
+    pub(crate) fn name_path(&mut self, path: PathId) {
+        self.issued.name_path(path);
+        self.peer.name_path(path);
     }
 
     /// Replaces our IDs from time to time, counted from `now`.
@@ -81,8 +98,7 @@ impl ConnectionIds {
         &mut self,
         parameters: &TransportParameters,
     ) -> Result<(), TransportError> {
-        self.issued
-            .on_peer_limit(parameters.active_connection_id_limit);
+        self.on_peer_limit(parameters.active_connection_id_limit);
         if let Some(token) = parameters.stateless_reset_token {
             self.peer.set_reset_token(token);
         }
@@ -92,6 +108,33 @@ impl ConnectionIds {
         let limit = ACTIVE_CONNECTION_ID_LIMIT;
         self.peer
             .on_preferred_address(preferred.id, preferred.reset_token, limit)
+    }
+
+    /// Sets the limit to the peer's `active_connection_id_limit`.
+    pub(crate) fn on_peer_limit(&mut self, active_connection_id_limit: u64) {
+        self.issued.on_peer_limit(active_connection_id_limit);
+    }
+
+    /// Returns true if the ID is one of ours.
+    pub(crate) fn has_issued(&self, id: &ConnectionId) -> bool {
+        self.issued.sequence_of(id).is_some()
+    }
+
+    /// Returns true if the peer has issued the ID, and we have not retired it.
+    pub(crate) fn has_peer_id(&self, id: &ConnectionId) -> bool {
+        self.peer.has(id)
+    }
+
+    /// Returns the sequence number of the next ID of ours.
+    pub(crate) fn next_sequence(&self) -> u64 {
+        self.issued.next_sequence()
+    }
+
+    /// Retires all IDs of ours, because their path is closed. The endpoint takes them.
+    pub(crate) fn retire_all(&mut self) {
+        let active = self.issued.active();
+        self.retired.extend(active);
+        self.issued.free();
     }
 
     /// Returns the number of IDs that the endpoint should generate.
@@ -120,8 +163,14 @@ impl ConnectionIds {
     }
 
     /// Returns one change at a time to the tokens that reset this connection.
+    #[inline(always)]
     pub(crate) fn poll_token_change(&mut self) -> Option<TokenChange> {
         self.peer.poll_token_change()
+    }
+
+    /// Removes and returns the tokens that the endpoint was told of, because their path is closed.
+    pub(crate) fn take_reported_tokens(&mut self) -> Vec<ResetToken> {
+        self.peer.take_reported_tokens()
     }
 
     /// Returns true if `token` resets this connection (RFC 9000 §10.3.1).
@@ -214,7 +263,7 @@ impl ConnectionIds {
     }
 
     /// Returns true if a frame waits to be sent.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn has_frames_to_send(&self) -> bool {
         self.issued.has_frames_to_send() || self.peer.has_frames_to_send()
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use courser_wire::{ConnectionId, NewConnectionId};
+use courser_wire::{ConnectionId, Frame, NewConnectionId, PathId, PathNewConnectionId};
 
 use super::{ACTIVE_CONNECTION_ID_LIMIT, ResetToken};
 use crate::build::packet_builder::PacketBuilder;
@@ -17,6 +17,8 @@ use crate::space::sent::SentFrame;
 /// (RFC 9000 §5.1.1).
 #[derive(Debug)]
 pub struct IssuedIds {
+    /// The path ID that the IDs belong to, if the ends have agreed on several paths.
+    path: Option<PathId>,
     /// The IDs in ascending order of their sequence numbers; at most [`IssuedIds::MAX_IDS`].
     ids: Vec<Issued>,
     next_sequence: u64,
@@ -44,11 +46,31 @@ impl IssuedIds {
             delivery,
         });
         Self {
+            path: None,
             ids,
             next_sequence: 1,
             retire_prior_to: 0,
             limit: 0,
         }
+    }
+
+    /// Starts without IDs for a further path, whose sequence numbers begin at 0 (RFC 10069 §3.2). At most `limit` IDs are
+    /// issued until [`IssuedIds::on_peer_limit`].
+    pub fn of_path(path: PathId, limit: u64) -> Self {
+        let mut ids = Self {
+            path: Some(path),
+            ids: Vec::new(),
+            next_sequence: 0,
+            retire_prior_to: 0,
+            limit: 0,
+        };
+        ids.on_peer_limit(limit);
+        ids
+    }
+
+    /// Sends the IDs in frames that name their path ID from now on.
+    pub fn name_path(&mut self, path: PathId) {
+        self.path = Some(path);
     }
 
     /// Frees the IDs of a connection that no packet reaches any more. No more IDs are requested.
@@ -153,12 +175,21 @@ impl IssuedIds {
     }
 
     /// Returns true if an ID waits to be sent to the peer.
+    #[inline]
     pub fn has_frames_to_send(&self) -> bool {
         self.ids.iter().any(Issued::is_to_be_sent)
     }
 
     /// Writes the NEW_CONNECTION_ID frames that wait, as many as fit.
+    #[inline]
     pub fn write_frames(&mut self, packet: &mut PacketBuilder<'_>) {
+        if self.has_frames_to_send() {
+            self.write_some(packet);
+        }
+    }
+
+    #[inline(never)]
+    fn write_some(&mut self, packet: &mut PacketBuilder<'_>) {
         for issued in self.ids.iter_mut().filter(|issued| issued.is_to_be_sent()) {
             let frame = NewConnectionId {
                 sequence: issued.sequence,
@@ -168,13 +199,25 @@ impl IssuedIds {
                 id: issued.id,
                 reset_token: issued.token,
             };
+            let sequence = issued.sequence;
+            let (frame, record) = match self.path {
+                None => (
+                    Frame::NewConnectionId(frame),
+                    SentFrame::NewConnectionId { sequence },
+                ),
+                Some(path) => (
+                    Frame::PathNewConnectionId(PathNewConnectionId {
+                        path_id: path.value().into(),
+                        issued: frame,
+                    }),
+                    SentFrame::PathNewConnectionId { path, sequence },
+                ),
+            };
             if packet.remaining() < frame.encoded_len() {
                 return;
             }
             frame.encode(packet.writer());
-            packet.record(SentFrame::NewConnectionId {
-                sequence: issued.sequence,
-            });
+            packet.record(record);
             issued.delivery = Delivery::InFlight;
         }
     }

@@ -18,6 +18,8 @@ pub(crate) use connection_ids::ConnectionIds;
 pub use generator::{
     ConnectionIdError, ConnectionIdGenerator, ConnectionIdRotation, RandomIdGenerator,
 };
+pub(crate) use issued::IssuedIds;
+pub(crate) use peer::PeerIds;
 pub use peer::TokenChange;
 pub use server_ids::{ServerIdError, ServerIdGenerator};
 pub(crate) use source::IdSource;

@@ -5,7 +5,7 @@ use std::mem;
 
 use courser_base::RangeSet;
 use courser_crypto::reset_token;
-use courser_wire::{ConnectionId, NewConnectionId, TransportErrorCode};
+use courser_wire::{ConnectionId, NewConnectionId, PathId, TransportErrorCode};
 
 use super::ResetToken;
 use super::retirements::Retirements;
@@ -65,6 +65,28 @@ impl PeerIds {
             retirements: Retirements::default(),
             reported_tokens: Vec::new(),
         }
+    }
+
+    /// Starts with the first ID that has arrived for a further path. It is in use once the path opens.
+    ///
+    /// # Errors
+    ///
+    /// FRAME_ENCODING_ERROR if the frame contradicts itself (RFC 10069 §4.4).
+    pub fn of_path(path: PathId, frame: &NewConnectionId) -> Result<Self, TransportError> {
+        let mut ids = Self::new(frame.id);
+        ids.current.sequence = frame.sequence;
+        ids.current.token = Some(frame.reset_token);
+        ids.check(frame)?;
+        ids.seen = RangeSet::new();
+        ids.seen.insert_one(frame.sequence);
+        ids.retire_prior_to = frame.retire_prior_to;
+        ids.name_path(path);
+        Ok(ids)
+    }
+
+    /// Retires IDs in frames that name their path ID from now on.
+    pub fn name_path(&mut self, path: PathId) {
+        self.retirements.path = Some(path);
     }
 
     /// Frees the IDs of a connection that sends nothing any more, except the one in use.
@@ -290,6 +312,11 @@ impl PeerIds {
         Some((held.sequence, held.id))
     }
 
+    /// Returns true if the ID has not been retired.
+    pub fn has(&self, id: &ConnectionId) -> bool {
+        self.held().any(|held| held.id == *id)
+    }
+
     /// Returns the ID with a sequence number, unless it has been retired.
     pub fn id_of(&self, sequence: u64) -> Option<&ConnectionId> {
         self.held()
@@ -364,13 +391,17 @@ impl PeerIds {
     }
 
     /// Returns true if a retirement waits to be sent to the peer.
+    #[inline]
     pub fn has_frames_to_send(&self) -> bool {
         self.retirements.has_frames_to_send()
     }
 
     /// Writes RETIRE_CONNECTION_ID frames, as many as wait and fit.
+    #[inline]
     pub fn write_frames(&mut self, packet: &mut PacketBuilder<'_>) {
-        self.retirements.write_frames(packet);
+        if self.has_frames_to_send() {
+            self.retirements.write_frames(packet);
+        }
     }
 
     /// Processes the acknowledgement of a retirement.
@@ -401,6 +432,7 @@ impl PeerIds {
 
     /// Returns the next change to the tokens of used IDs, by which the endpoint routes stateless
     /// resets.
+    #[inline(always)]
     pub fn poll_token_change(&mut self) -> Option<TokenChange> {
         let is_used = |token: &ResetToken| self.used_tokens().any(|used| used == token);
         if let Some(index) = self
@@ -417,6 +449,11 @@ impl PeerIds {
             .find(|&used| !self.reported_tokens.contains(used))?;
         self.reported_tokens.push(added);
         Some(TokenChange::Added(added))
+    }
+
+    /// Removes and returns the tokens of which changes were reported.
+    pub fn take_reported_tokens(&mut self) -> Vec<ResetToken> {
+        mem::take(&mut self.reported_tokens)
     }
 
     fn used_tokens(&self) -> impl Iterator<Item = &ResetToken> {

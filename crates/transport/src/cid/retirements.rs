@@ -1,6 +1,6 @@
 //! RETIRE_CONNECTION_ID frames on their way to the peer (RFC 9000 §19.16).
 
-use courser_wire::{RetireConnectionId, TransportErrorCode};
+use courser_wire::{Frame, PathId, PathRetireConnectionId, RetireConnectionId, TransportErrorCode};
 
 use crate::build::packet_builder::PacketBuilder;
 use crate::error::TransportError;
@@ -18,6 +18,8 @@ pub const MAX_OWN_RETIREMENTS: usize = MAX_RETIREMENTS / 2;
 /// The IDs that we retired, until the peer has acknowledged the frame.
 #[derive(Debug, Default)]
 pub(super) struct Retirements {
+    /// The path ID that the IDs belong to, if the ends have agreed on several paths.
+    pub(super) path: Option<PathId>,
     /// Unacknowledged retirements, at most [`MAX_RETIREMENTS`].
     pub(super) open: Vec<Retirement>,
 }
@@ -72,12 +74,25 @@ impl Retirements {
     pub(super) fn write_frames(&mut self, packet: &mut PacketBuilder<'_>) {
         for retirement in self.open.iter_mut().filter(|waiting| !waiting.is_in_flight) {
             let sequence = retirement.sequence;
-            let frame = RetireConnectionId { sequence };
+            let retired = RetireConnectionId { sequence };
+            let (frame, record) = match self.path {
+                None => (
+                    Frame::RetireConnectionId(retired),
+                    SentFrame::RetireConnectionId { sequence },
+                ),
+                Some(path) => (
+                    Frame::PathRetireConnectionId(PathRetireConnectionId {
+                        path_id: path.value().into(),
+                        retired,
+                    }),
+                    SentFrame::PathRetireConnectionId { path, sequence },
+                ),
+            };
             if packet.remaining() < frame.encoded_len() {
                 return;
             }
             frame.encode(packet.writer());
-            packet.record(SentFrame::RetireConnectionId { sequence });
+            packet.record(record);
             retirement.is_in_flight = true;
         }
     }

@@ -17,5 +17,5 @@ pub(crate) use server::RETRY_LIFETIME;
 pub(crate) use server::VALIDATION_LIFETIME;
 pub use server::{RetryPolicy, ServerConfig};
 pub use token_hooks::{TimeOfDay, TokenLog};
-pub(crate) use transport::SILENT_AFTER;
-pub use transport::{ConfigError, TransportConfig};
+pub use transport::{ConfigError, PathSchedulerChoice, TransportConfig};
+pub(crate) use transport::{MAX_OPEN_PATHS, SILENT_AFTER};

@@ -1,19 +1,27 @@
 //! Settings of one connection, the same for both sides.
 
-use std::fmt;
+mod bounds;
+mod ranges;
+
+use std::num::NonZeroU8;
 use std::sync::Arc;
 use std::time::Duration;
 
 use courser_base::Rate;
 use courser_recovery::{
-    Algorithm, CongestionController, ControllerFactory, LossThresholds, MAX_PACKET_THRESHOLD,
-    MtuSearch, MtuSearchPace, PACKET_THRESHOLD, TIMER_GRANULARITY,
+    Algorithm, CongestionController, ControllerFactory, LossThresholds, MtuSearch, MtuSearchPace,
+    PathSchedule, PathScheduler, PathSchedulerFactory, TIMER_GRANULARITY,
 };
 use courser_telemetry::SinkFactory;
-use courser_wire::packet::MIN_INITIAL_DATAGRAM;
+use courser_wire::PathId;
 
+use self::bounds::MAX_MTU;
+pub(crate) use self::bounds::MAX_OPEN_PATHS;
+pub use self::ranges::ConfigError;
+pub(super) use self::ranges::check;
 use super::path_memory::PathMemory;
 use crate::datagram::DatagramLimits;
+use crate::observed::AddressObservations;
 use crate::recovery::ack_request::FixedTerms;
 use crate::stream::StreamsConfig;
 
@@ -104,6 +112,11 @@ pub struct TransportConfig {
     pub datagram_send_buffer_size: usize,
     /// Maximum count of datagrams that wait to be sent. Default 64.
     pub datagram_send_queue: usize,
+    /// Delay of datagrams before they are sent that may last, 1 ms to 10 s. If it is exceeded for 100 ms, some of them are
+    /// dropped, more with time, so that the programs behind them slow down (CoDel, RFC 8289), and a full queue
+    /// drops the newest. For tunnels, whose datagrams carry connections with a congestion control of their own.
+    /// Default `None`: a full queue drops the oldest.
+    pub datagram_send_delay: Option<Duration>,
     /// The congestion controller. Default CUBIC with HyStart++.
     pub congestion: Algorithm,
     /// Lets NewReno and CUBIC, and Prague while it behaves like CUBIC, search for a larger window
@@ -171,6 +184,18 @@ pub struct TransportConfig {
     pub max_gaps_per_stream: usize,
     /// Gaps over all streams, growing with the window of the connection. Default 512.
     pub max_gaps: usize,
+    /// Paths that may be open at once, 1 to 8 (limit K276). Default 1: several paths are not offered to the peer. With
+    /// more, each unused path ID costs both ends a connection ID (RFC 10069).
+    pub max_paths: u8,
+    /// Chooses the path of each batch of data on a connection with several paths. Default
+    /// [`PathSchedule::Earliest`]; programs may bring their own.
+    pub path_scheduler: PathSchedulerChoice,
+    /// Reports of the addresses from which packets arrive (draft-ietf-quic-address-discovery-00). Default
+    /// [`AddressObservations::None`].
+    pub address_observations: AddressObservations,
+    /// Addresses of the peer that may be probed for direct paths, 0 to 8 (limit K285). Default 0: the search for direct paths
+    /// is not offered to the peer. It needs several paths (draft-seemann-quic-nat-traversal-02, in the variant of the field).
+    pub max_candidates: u8,
     /// Creates a sink for the records of each connection at its start, so that the handshake is
     /// recorded too. Default `None`.
     pub sinks: Option<Arc<dyn SinkFactory>>,
@@ -206,6 +231,7 @@ impl Default for TransportConfig {
             datagram_receive_queue: 64,
             datagram_send_buffer_size: 256 * 1024,
             datagram_send_queue: 64,
+            datagram_send_delay: None,
             congestion: Algorithm::Cubic,
             capacity_rise: true,
             initial_window: None,
@@ -227,12 +253,51 @@ impl Default for TransportConfig {
             crypto_buffer: None,
             max_gaps_per_stream: 128,
             max_gaps: 512,
+            max_paths: 1,
+            path_scheduler: PathSchedulerChoice::default(),
+            address_observations: AddressObservations::None,
+            max_candidates: 0,
             sinks: None,
         }
     }
 }
 
+/// The scheduler of the paths of a connection.
+#[derive(Clone, Debug)]
+pub enum PathSchedulerChoice {
+    /// One of those in `courser-recovery`.
+    Builtin(PathSchedule),
+    /// One of the program.
+    Custom(Arc<dyn PathSchedulerFactory>),
+}
+
+impl Default for PathSchedulerChoice {
+    fn default() -> Self {
+        Self::Builtin(PathSchedule::default())
+    }
+}
+
+impl PathSchedulerChoice {
+    pub(crate) fn make(&self) -> Box<dyn PathScheduler> {
+        match self {
+            Self::Builtin(schedule) => schedule.make(),
+            Self::Custom(factory) => factory.make(),
+        }
+    }
+}
+
 impl TransportConfig {
+    /// Returns the largest path ID that the peer may use at first, if several paths are offered.
+    pub(crate) fn initial_max_path_id(&self) -> Option<PathId> {
+        let last = self.max_paths.checked_sub(1).filter(|last| *last > 0)?;
+        Some(PathId::new(last.into()))
+    }
+
+    /// Returns the number of candidates that are accepted, if the search for direct paths is offered.
+    pub(crate) fn candidate_limit(&self) -> Option<NonZeroU8> {
+        NonZeroU8::new(self.max_candidates)
+    }
+
     /// Creates the controller of a new path.
     pub(crate) fn new_controller(&self, mtu: u16, seed: u64) -> CongestionController {
         match &self.controller_factory {
@@ -250,159 +315,6 @@ impl TransportConfig {
             }
         }
     }
-}
-
-/// An error for a setting outside its range.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ConfigError {
-    /// The name of the field.
-    pub field: &'static str,
-    /// The value found and the allowed range.
-    pub message: String,
-}
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.field, self.message)
-    }
-}
-
-impl std::error::Error for ConfigError {}
-
-/// Largest UDP payload over IPv4.
-const MAX_MTU: u16 = 65_507;
-/// Maximum of bytes in a queue of datagrams: the default maximum of the windows.
-const MAX_DATAGRAM_BUFFER: usize = 128 * 1024 * 1024;
-/// Maximum of datagrams in a queue.
-const MAX_DATAGRAM_QUEUE: u64 = 1 << 20;
-/// Probe timeouts in a row after which a path counts as silent (limit K286). One or two happen on paths
-/// that lose packets: at a loss of a tenth both probes of a timeout are lost once in a hundred times.
-pub(crate) const SILENT_AFTER: u32 = 3;
-/// Largest limit of probe timeouts in a row. The last one is months long.
-const MAX_PTOS: u64 = 32;
-const MAX_STREAMS: u64 = 1 << 60;
-/// Largest buffer of handshake data (limit K570): chains of certificates are a thousand times smaller.
-const MAX_CRYPTO_BUFFER: u64 = 16 << 20;
-/// Largest time threshold in round trips. Probe timeouts act earlier than such a threshold.
-const MAX_TIME_THRESHOLD: f32 = 8.0;
-const MAX_WINDOW: u64 = MAX_VARINT;
-/// Largest integer that a frame carries (RFC 9000 §16).
-const MAX_VARINT: u64 = (1 << 62) - 1;
-
-impl TransportConfig {
-    /// Checks every field against its range.
-    ///
-    /// # Errors
-    ///
-    /// [`ConfigError`] contains the first field outside its range, its value and the range.
-    pub fn validate(&self) -> Result<(), ConfigError> {
-        let least = u64::try_from(MIN_INITIAL_DATAGRAM).expect("1200 fits");
-        check("mtu", u64::from(self.mtu), least, u64::from(MAX_MTU))?;
-        if self.mtu_discovery {
-            let most = u64::from(MAX_MTU);
-            check(
-                "mtu_max",
-                u64::from(self.mtu_max),
-                u64::from(self.mtu),
-                most,
-            )?;
-        }
-        check("max_bidi_streams", self.max_bidi_streams, 0, MAX_STREAMS)?;
-        check("max_uni_streams", self.max_uni_streams, 0, MAX_STREAMS)?;
-        check(
-            "stream_receive_window",
-            self.stream_receive_window,
-            1,
-            MAX_WINDOW,
-        )?;
-        check("receive_window", self.receive_window, 1, MAX_WINDOW)?;
-        let least = self.stream_receive_window;
-        check(
-            "stream_receive_window_max",
-            self.stream_receive_window_max,
-            least,
-            MAX_WINDOW,
-        )?;
-        check(
-            "receive_window_max",
-            self.receive_window_max,
-            self.receive_window,
-            MAX_WINDOW,
-        )?;
-        check("send_buffer_max", self.send_buffer_max, 4096, MAX_WINDOW)?;
-        check(
-            "unsent_limit",
-            self.unsent_limit,
-            4096,
-            self.send_buffer_max,
-        )?;
-        self.validate_datagrams()?;
-        check("key_update_after", self.key_update_after, 1, 1 << 22)?;
-        let delay = u64::try_from(self.max_ack_delay.as_millis()).unwrap_or(u64::MAX);
-        check("max_ack_delay (ms)", delay, 0, (1 << 14) - 1)?;
-        if let Some(idle) = self.max_idle_timeout {
-            let idle = u64::try_from(idle.as_millis()).unwrap_or(u64::MAX);
-            check("max_idle_timeout (ms)", idle, 1, MAX_WINDOW)?;
-        }
-        let handshake = micros(self.handshake_timeout);
-        check("handshake_timeout (us)", handshake, 1, u64::MAX)?;
-        if let Some(interval) = self.keep_alive_interval {
-            check("keep_alive_interval (us)", micros(interval), 1, u64::MAX)?;
-        }
-        if let Some(ptos) = self.max_ptos {
-            let least = u64::from(SILENT_AFTER);
-            check("max_ptos", u64::from(ptos), least, MAX_PTOS)?;
-        }
-        if let Some(bytes) = self.crypto_buffer {
-            check("crypto_buffer", bytes, 4096, MAX_CRYPTO_BUFFER)?;
-        }
-        self.validate_recovery()?;
-        self.validate_requests()?;
-        check(
-            "max_gaps_per_stream",
-            self.max_gaps_per_stream as u64,
-            1,
-            1 << 20,
-        )?;
-        check("max_gaps", self.max_gaps as u64, 1, 1 << 20)
-    }
-
-    fn validate_recovery(&self) -> Result<(), ConfigError> {
-        check("initial_rtt (us)", micros(self.initial_rtt), 1, 60_000_000)?;
-        let packets = u64::from(self.packet_threshold);
-        let most = MAX_PACKET_THRESHOLD;
-        check("packet_threshold", packets, PACKET_THRESHOLD, most)?;
-        let threshold = self.time_threshold;
-        if threshold.is_nan() || threshold <= 1.0 || threshold > MAX_TIME_THRESHOLD {
-            return Err(ConfigError {
-                field: "time_threshold",
-                message: format!("is {threshold}, allowed is above 1 to {MAX_TIME_THRESHOLD}"),
-            });
-        }
-        let timeouts = u64::from(self.persistent_congestion_threshold);
-        check("persistent_congestion_threshold", timeouts, 1, 100)?;
-        match self.initial_window {
-            Some(window) => check("initial_window", window, 2 * 1200, 1 << 30),
-            None => Ok(()),
-        }
-    }
-
-    fn validate_requests(&self) -> Result<(), ConfigError> {
-        let interval = micros(self.mtu_raise_interval);
-        check("mtu_raise_interval (us)", interval, 1000, u64::MAX)?;
-        let resolution = u64::from(self.mtu_resolution);
-        check("mtu_resolution", resolution, 1, u64::from(u16::MAX))?;
-        let delay = self.requested_max_ack_delay.map_or(0, micros);
-        let most = 1000 * ((1 << 14) - 1);
-        check("requested_max_ack_delay (us)", delay, 0, most)?;
-        for (field, count) in [
-            ("ack_threshold", self.ack_threshold),
-            ("ack_reordering_threshold", self.ack_reordering_threshold),
-        ] {
-            check(field, count.unwrap_or(0), 0, MAX_VARINT)?;
-        }
-        Ok(())
-    }
 
     /// Returns the values of requests for an ACK frequency that do not follow the path.
     pub(crate) fn fixed_ack_terms(&self) -> FixedTerms {
@@ -418,27 +330,12 @@ impl TransportConfig {
         LossThresholds::new(u64::from(self.packet_threshold), self.time_threshold)
     }
 
-    fn validate_datagrams(&self) -> Result<(), ConfigError> {
-        let most = MAX_DATAGRAM_BUFFER as u64;
-        if let Some(bytes) = self.datagram_receive_buffer_size {
-            // An empty datagram takes two bytes of the announced limit.
-            check("datagram_receive_buffer_size", bytes as u64, 2, most)?;
-        }
-        for (field, count) in [
-            ("datagram_receive_queue", self.datagram_receive_queue),
-            ("datagram_send_queue", self.datagram_send_queue),
-        ] {
-            check(field, count as u64, 1, MAX_DATAGRAM_QUEUE)?;
-        }
-        let bytes = self.datagram_send_buffer_size as u64;
-        check("datagram_send_buffer_size", bytes, 0, most)
-    }
-
     /// Returns the settings for datagrams.
     pub(crate) fn datagrams(&self) -> DatagramLimits {
         DatagramLimits {
             send_bytes: self.datagram_send_buffer_size,
             send_count: self.datagram_send_queue,
+            send_delay: self.datagram_send_delay,
             receive_bytes: self.datagram_receive_buffer_size.unwrap_or(0),
             receive_count: self.datagram_receive_queue,
         }
@@ -481,185 +378,9 @@ impl TransportConfig {
     }
 }
 
-fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
-}
-
-pub(super) fn check(
-    field: &'static str,
-    seen: u64,
-    least: u64,
-    most: u64,
-) -> Result<(), ConfigError> {
-    if (least..=most).contains(&seen) {
-        return Ok(());
-    }
-    Err(ConfigError {
-        field,
-        message: format!("is {seen}, allowed is {least} to {most}"),
-    })
-}
+/// Probe timeouts in a row after which a path counts as silent (limit K286). One or two happen on paths
+/// that lose packets: at a loss of a tenth both probes of a timeout are lost once in a hundred times.
+pub(crate) const SILENT_AFTER: u32 = 3;
 
 #[cfg(test)]
-mod tests {
-    use courser_recovery::Controller as _;
-
-    use super::*;
-
-    #[test]
-    fn default_is_valid() {
-        assert_eq!(TransportConfig::default().validate(), Ok(()));
-    }
-
-    #[test]
-    fn small_mtu_names_field_value_and_range() {
-        let config = TransportConfig {
-            mtu: 1199,
-            ..TransportConfig::default()
-        };
-        let error = config.validate().expect_err("1199 is too small");
-        assert_eq!(error.to_string(), "mtu: is 1199, allowed is 1200 to 65507");
-    }
-
-    #[test]
-    fn thresholds_and_windows_outside_their_ranges_are_refused() {
-        let valid = TransportConfig {
-            packet_threshold: 300,
-            time_threshold: 8.0,
-            persistent_congestion_threshold: 100,
-            initial_window: Some(50_000),
-            ..TransportConfig::default()
-        };
-        assert_eq!(valid.validate(), Ok(()));
-        assert_eq!(valid.new_controller(1200, 1).window(), 50_000);
-        let thresholds = valid.loss_thresholds();
-        assert_eq!((thresholds.packets(), thresholds.round_trips()), (300, 8.0));
-        let refused = |change: fn(&mut TransportConfig)| {
-            let mut config = valid.clone();
-            change(&mut config);
-            config.validate().expect_err("out of range").to_string()
-        };
-        assert_eq!(
-            refused(|config| config.packet_threshold = 2),
-            "packet_threshold: is 2, allowed is 3 to 300"
-        );
-        assert_eq!(
-            refused(|config| config.time_threshold = 1.0),
-            "time_threshold: is 1, allowed is above 1 to 8"
-        );
-        let nan = refused(|config| config.time_threshold = f32::NAN);
-        assert!(nan.contains("is NaN"), "{nan}");
-        refused(|config| config.persistent_congestion_threshold = 0);
-        refused(|config| config.initial_window = Some(2399));
-    }
-
-    #[test]
-    fn values_of_the_search_and_of_requests_name_field_value_and_range() {
-        type Change = fn(&mut TransportConfig);
-        let varint = (1_u64 << 62) - 1;
-        let times = format!("allowed is 1000 to {}", u64::MAX);
-        let cases: [(Change, String); 6] = [
-            (
-                |config| config.mtu_raise_interval = Duration::from_micros(999),
-                format!("mtu_raise_interval (us): is 999, {times}"),
-            ),
-            (
-                |config| config.mtu_resolution = 0,
-                "mtu_resolution: is 0, allowed is 1 to 65535".to_owned(),
-            ),
-            (
-                |config| config.requested_max_ack_delay = Some(Duration::from_millis(1 << 14)),
-                "requested_max_ack_delay (us): is 16384000, allowed is 0 to 16383000".to_owned(),
-            ),
-            (
-                |config| config.ack_threshold = Some(1 << 62),
-                format!("ack_threshold: is {}, allowed is 0 to {varint}", varint + 1),
-            ),
-            (
-                |config| config.ack_reordering_threshold = Some(u64::MAX),
-                format!(
-                    "ack_reordering_threshold: is {}, allowed is 0 to {varint}",
-                    u64::MAX
-                ),
-            ),
-            (
-                |config| config.crypto_buffer = Some(4095),
-                "crypto_buffer: is 4095, allowed is 4096 to 16777216".to_owned(),
-            ),
-        ];
-        for (change, text) in cases {
-            let mut config = TransportConfig::default();
-            change(&mut config);
-            let error = config.validate().expect_err(&text).to_string();
-            assert_eq!(error, text);
-        }
-        let least_and_most = TransportConfig {
-            mtu_raise_interval: Duration::from_millis(1),
-            mtu_black_hole_delay: Some(Duration::ZERO),
-            mtu_resolution: u16::MAX,
-            ack_threshold: Some(varint),
-            requested_max_ack_delay: Some(Duration::from_millis((1 << 14) - 1)),
-            ack_reordering_threshold: Some(0),
-            crypto_buffer: Some(16 << 20),
-            ..TransportConfig::default()
-        };
-        assert_eq!(least_and_most.validate(), Ok(()));
-        let any_delay = TransportConfig {
-            mtu_black_hole_delay: Some(Duration::MAX),
-            ..TransportConfig::default()
-        };
-        assert_eq!(any_delay.validate(), Ok(()), "no delay is too long");
-    }
-
-    #[test]
-    fn times_of_zero_name_the_field_the_value_and_the_range() {
-        let range = format!("is 0, allowed is 1 to {}", u64::MAX);
-        let config = TransportConfig {
-            handshake_timeout: Duration::ZERO,
-            ..TransportConfig::default()
-        };
-        let error = config.validate().expect_err("no time").to_string();
-        assert_eq!(error, format!("handshake_timeout (us): {range}"));
-        let config = TransportConfig {
-            keep_alive_interval: Some(Duration::ZERO),
-            ..TransportConfig::default()
-        };
-        let error = config
-            .validate()
-            .expect_err("a PING at every instant")
-            .to_string();
-        assert_eq!(error, format!("keep_alive_interval (us): {range}"));
-        let config = TransportConfig {
-            handshake_timeout: Duration::MAX,
-            keep_alive_interval: Some(Duration::from_micros(1)),
-            ..TransportConfig::default()
-        };
-        assert_eq!(config.validate(), Ok(()), "the most and the least");
-    }
-
-    #[test]
-    fn limit_of_probe_timeouts_is_at_least_the_number_that_makes_a_path_silent() {
-        let of = |max_ptos| TransportConfig {
-            max_ptos: Some(max_ptos),
-            ..TransportConfig::default()
-        };
-        for (limit, is_valid) in [(0, false), (2, false), (3, true), (32, true), (33, false)] {
-            let checked = of(limit).validate();
-            assert_eq!(checked.is_ok(), is_valid, "{limit}");
-        }
-        let error = of(2).validate().expect_err("too few").to_string();
-        assert_eq!(error, "max_ptos: is 2, allowed is 3 to 32");
-    }
-
-    #[test]
-    fn window_maximum_below_its_start_is_refused() {
-        let config = TransportConfig {
-            receive_window_max: 5,
-            ..TransportConfig::default()
-        };
-        assert_eq!(
-            config.validate().expect_err("below").field,
-            "receive_window_max"
-        );
-    }
-}
+mod tests;

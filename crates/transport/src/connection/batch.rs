@@ -115,7 +115,7 @@ impl Batch {
         self.batch_permit.bytes = self.batch_permit.bytes.saturating_sub(built.len as u64);
         let is_single = matches!(
             self.batch_permit.content,
-            Content::AckOnly | Content::Probe(_)
+            Content::AckOnly | Content::Ping | Content::Probe(_)
         );
         // Packets behind the probes need a permit of their own, because controllers account for a batch only
         // when it is complete.

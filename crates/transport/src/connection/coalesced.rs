@@ -308,12 +308,14 @@ impl Unsealed {
         let bytes = &mut buffer[self.start..self.end()];
         if is_short {
             let spin = parts
-                .bits
-                .next_spin(parts.ids.destination(), &mut parts.rng);
+                .paths
+                .spin
+                .next(parts.ids.destination(), &mut parts.rng);
             set_spin_bit(&mut bytes[0], spin);
         }
         let is_cleared = parts.bits.grease(&mut bytes[0], &mut parts.rng);
         let sealing = Sealing {
+            path: parts.path_at_hand(),
             number: self.number.value,
             number_offset: self.number_offset - self.start,
             number_len: self.number.len,

@@ -7,6 +7,7 @@
 
 use courser_base::Time;
 use courser_telemetry::PathState;
+use courser_wire::PathId;
 use courser_wire::frame::{Ack, Datagram, Frame, NewConnectionId, Stream};
 use courser_wire::packet::Packet;
 
@@ -15,6 +16,7 @@ use super::packets::Packets;
 use super::parts::Parts;
 use super::received_datagram::ReceivedDatagram;
 use crate::error::TransportError;
+use crate::multipath::PathPreference;
 use crate::path::paths::{Answered, PathIndex};
 use crate::path::validation::Proof;
 use crate::recovery::{Acknowledged, LossRecovery};
@@ -51,12 +53,23 @@ impl Parts {
         received.has_non_probing_frame |= !frame.is_probing();
         let progress = match frame {
             Frame::Stream(frame) => self.on_stream_frame(now, frame, received)?,
-            Frame::Ack(frame) => {
-                let acknowledged = self.on_ack_frame(now, space, frame, packets)?;
-                received.acknowledges |= acknowledged.is_ack_eliciting;
-                life.confirms = self.is_confirmed_by(space, &acknowledged);
-                life.is_path_too_small = acknowledged.is_path_too_small;
-                FrameProgress::of_progress(acknowledged.has_settled)
+            Frame::Ack(_) | Frame::PathAck(_) => {
+                match self.acknowledgement(space, frame, &mut packets.recovery)? {
+                    Some((ack, returns_to)) => {
+                        let acknowledged = self.on_ack_frame(now, space, ack, packets);
+                        if let Some(path) = returns_to {
+                            self.go_to(path, &mut packets.recovery);
+                        }
+                        let acknowledged = acknowledged?;
+                        received.acknowledges |= acknowledged.is_ack_eliciting;
+                        if matches!(frame, Frame::Ack(_)) {
+                            life.confirms = self.is_confirmed_by(space, &acknowledged);
+                            life.is_path_too_small = acknowledged.is_path_too_small;
+                        }
+                        FrameProgress::of_progress(acknowledged.has_settled)
+                    }
+                    None => FrameProgress::of_progress(false),
+                }
             }
             Frame::Padding(_) => FrameProgress::Neutral,
             Frame::Ping => FrameProgress::Nothing,
@@ -113,7 +126,8 @@ impl Parts {
                 FrameProgress::Nothing
             }
             Frame::PathResponse(frame) => {
-                life.is_path_validated = self.on_path_response_frame(now, frame.data, packets);
+                life.is_path_validated =
+                    self.on_path_response_frame(carrier.datagram, frame.data, packets);
                 FrameProgress::Neutral
             }
             Frame::NewToken(frame) => {
@@ -139,6 +153,35 @@ impl Parts {
                 received.has_immediate_ack = true;
                 FrameProgress::Nothing
             }
+            Frame::PathAbandon(frame) => {
+                life.abandoned = self.on_path_abandon_frame(*frame)?;
+                FrameProgress::Neutral
+            }
+            Frame::PathStatusBackup(frame) => {
+                self.on_path_status_frame(frame, PathPreference::Backup)?
+            }
+            Frame::PathStatusAvailable(frame) => {
+                self.on_path_status_frame(frame, PathPreference::Available)?
+            }
+            Frame::PathNewConnectionId(frame) => {
+                self.on_path_new_connection_id_frame(now, frame)?
+            }
+            Frame::PathRetireConnectionId(frame) => {
+                let used = &carrier.packet.destination;
+                self.on_path_retire_connection_id_frame(frame, used)?
+            }
+            Frame::MaxPathId(frame) => {
+                FrameProgress::of_credit(self.several_paths()?.on_max_path_id(*frame)?)
+            }
+            Frame::PathsBlocked(frame) => {
+                self.several_paths()?.on_paths_blocked(*frame)?;
+                FrameProgress::Nothing
+            }
+            Frame::PathCidsBlocked(frame) => self.on_path_cids_blocked_frame(*frame)?,
+            Frame::ObservedAddress(frame) => self.on_observed_address_frame(*frame)?,
+            Frame::AddAddress(frame) => self.on_add_address_frame(now, *frame)?,
+            Frame::ReachOut(frame) => self.on_reach_out_frame(now, *frame)?,
+            Frame::RemoveAddress(frame) => self.on_remove_address_frame(*frame)?,
         };
         received.count(progress);
         Ok(life)
@@ -171,17 +214,21 @@ impl Parts {
     ) -> Result<Acknowledged, TransportError> {
         packets.recovery.check_ack(space, frame)?;
         let is_application = space == SpaceId::Application;
+        let path = self.path_at_hand();
         if is_application {
-            self.handshake.check_ack(frame)?;
-            packets.protection.check_acknowledged(frame.largest)?;
+            if path == PathId::ZERO {
+                self.handshake.check_ack(frame)?;
+            }
+            packets.protection.check_acknowledged(path, frame.largest)?;
         }
         self.pings.on_ack_received(now);
         let acknowledged = packets.recovery.on_ack_frame(now, space, frame, self);
         if let Some(largest) = acknowledged.largest {
+            let others = self.multipath.as_ref().map_or(0, |it| it.other_windows());
             let window = packets.recovery.path().window();
-            self.streams.on_congestion_window(window);
+            self.streams.on_congestion_window(window + others);
             if is_application {
-                packets.protection.on_packet_acked(largest);
+                packets.protection.on_packet_acked(path, largest);
             }
         }
         Ok(acknowledged)
@@ -194,10 +241,11 @@ impl Parts {
     fn is_confirmed_by(&self, space: SpaceId, acknowledged: &Acknowledged) -> bool {
         let largest = acknowledged.largest;
         space == SpaceId::Application
+            && self.path_at_hand() == PathId::ZERO
             && largest.is_some_and(|largest| self.handshake.is_confirmed_by(largest))
     }
 
-    fn on_new_connection_id_frame(
+    pub(super) fn on_new_connection_id_frame(
         &mut self,
         now: Time,
         frame: &NewConnectionId,
@@ -229,6 +277,9 @@ impl Parts {
         data: [u8; 8],
         packets: &mut Packets,
     ) {
+        if self.on_probe(datagram, data) {
+            return;
+        }
         if let Some(index) = self.arrival_path(datagram, &mut packets.recovery) {
             let pto = packets.recovery.pto();
             self.paths.on_challenge(datagram.now, index, data, pto);
@@ -237,7 +288,13 @@ impl Parts {
 
     /// Processes the response to a challenge of ours. Returns true if it validates a path of a client, which
     /// may be waiting for that to migrate. A server follows its client before the validation.
-    fn on_path_response_frame(&mut self, now: Time, data: [u8; 8], packets: &Packets) -> bool {
+    fn on_path_response_frame(
+        &mut self,
+        datagram: &ReceivedDatagram,
+        data: [u8; 8],
+        packets: &Packets,
+    ) -> bool {
+        let now = datagram.now;
         let pto = packets.recovery.pto();
         let answered = self.paths.on_path_response(now, data, pto);
         let Some(Answered {
@@ -246,6 +303,7 @@ impl Parts {
             is_new,
         }) = answered
         else {
+            self.on_probe_answered(datagram, data);
             return false;
         };
         let is_server = self.handshake.side().is_server();

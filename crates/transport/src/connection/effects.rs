@@ -1,5 +1,6 @@
 //! Effects of received frames, as `dispatch` combines them from the results of the parts.
 
+use courser_wire::PathId;
 use courser_wire::frame::ConnectionClose;
 
 /// Effects of a frame on the life of the connection, which take place before the next frame.
@@ -11,6 +12,8 @@ pub(super) struct LifeEffects<'a> {
     pub(super) is_path_too_small: bool,
     /// True if a path is validated, which a client may wait for to migrate.
     pub(super) is_path_validated: bool,
+    /// A path that the peer has given up, and this end had not.
+    pub(super) abandoned: Option<PathId>,
     /// The frame with which the peer closes the connection.
     pub(super) close: Option<ConnectionClose<'a>>,
 }

@@ -3,10 +3,12 @@
 use std::net::SocketAddr;
 
 use courser_base::Unreachable;
+use courser_wire::{PathId, TransportErrorCode};
 
 use super::error::ConnectionError;
 use crate::build::transmit::SocketId;
 use crate::datagram::DatagramEvent;
+use crate::observed::ObservedPath;
 use crate::stream::StreamEvent;
 
 /// An event that the application may want to handle.
@@ -65,6 +67,28 @@ pub enum Event {
         /// The socket from which the connection sends to it.
         socket: SocketId,
     },
+    /// After [`OpenPathError::NoConnectionId`](crate::OpenPathError::NoConnectionId): the missing connection IDs have arrived, or
+    /// did not within ten seconds. Another attempt gives the answer.
+    MayOpenPath,
+    /// A packet on this path was not acknowledged in time, and the path carries no data while others do. It is probed, and
+    /// given up if it remains silent for five seconds or three probe timeouts while another path answers.
+    PathSuspect(PathId),
+    /// A packet was acknowledged after [`Event::PathSuspect`]: the path carries data again.
+    PathRecovered(PathId),
+    /// A further path is validated and may carry data (RFC 10069 §3.1).
+    PathOpened(PathId),
+    /// A path was given up, with the code of PATH_ABANDON (RFC 10069 §4.2).
+    ///
+    /// A client tries one again that was given up because it did not answer: at once, for 30 seconds, and then after
+    /// pauses of 5 seconds to 5 minutes. [`Event::PathOpened`] has its new ID.
+    PathClosed {
+        /// The path.
+        path: PathId,
+        /// The reason: NO_ERROR or a code for paths.
+        code: TransportErrorCode,
+    },
+    /// The peer has reported another address of ours (draft-ietf-quic-address-discovery-00). This is a claim.
+    AddressObserved(ObservedPath),
     /// The connection is over. The event occurs once; only draining follows, and no event of
     /// streams or datagrams.
     ///

@@ -59,15 +59,34 @@ impl FrameOwners for Parts {
             SentFrame::RetireConnectionId { sequence } => {
                 ids.on_retire_connection_id_acked(sequence);
             }
+            SentFrame::PathAck { .. }
+            | SentFrame::PathAbandon { .. }
+            | SentFrame::PathStatus { .. }
+            | SentFrame::PathNewConnectionId { .. }
+            | SentFrame::PathRetireConnectionId { .. }
+            | SentFrame::MaxPathId { .. } => {
+                if let Some(multipath) = &mut self.multipath {
+                    multipath.on_acked(frame, ids, &mut self.acknowledger);
+                }
+            }
+            SentFrame::AddAddress { .. }
+            | SentFrame::RemoveAddress { .. }
+            | SentFrame::ReachOut { .. } => {
+                self.on_candidate_frame_acked(frame);
+            }
             SentFrame::Datagrams { count } => datagrams.on_acked(count),
             SentFrame::TrackedDatagram { id } => datagrams.on_tracked_acked(id),
             SentFrame::MeasuredPing { request, sent } => self.pings.on_acked(request, sent),
+            // Loss recovery owns the last two.
             SentFrame::Ping
             | SentFrame::ImmediateAck
+            | SentFrame::PathsBlocked
+            | SentFrame::PathCidsBlocked
+            | SentFrame::ObservedAddress { .. }
             | SentFrame::PathChallenge
-            | SentFrame::PathResponse => {}
-            // Loss recovery owns these.
-            SentFrame::MtuProbe { .. } | SentFrame::AckFrequency { .. } => {}
+            | SentFrame::PathResponse
+            | SentFrame::MtuProbe { .. }
+            | SentFrame::AckFrequency { .. } => {}
         }
     }
 
@@ -106,6 +125,28 @@ impl FrameOwners for Parts {
             SentFrame::NewConnectionId { sequence } => ids.on_new_connection_id_lost(sequence),
             SentFrame::RetireConnectionId { sequence } => {
                 ids.on_retire_connection_id_lost(sequence);
+            }
+            SentFrame::PathAbandon { .. }
+            | SentFrame::PathStatus { .. }
+            | SentFrame::PathNewConnectionId { .. }
+            | SentFrame::PathRetireConnectionId { .. }
+            | SentFrame::MaxPathId { .. } => {
+                if let Some(multipath) = &mut self.multipath {
+                    multipath.on_lost(frame, ids);
+                }
+            }
+            SentFrame::PathAck { .. } | SentFrame::PathsBlocked | SentFrame::PathCidsBlocked => {}
+            SentFrame::ObservedAddress { path, sequence } => {
+                if let Some(observed) = &mut self.observed {
+                    observed.on_lost(path, sequence);
+                }
+            }
+            SentFrame::AddAddress { .. }
+            | SentFrame::RemoveAddress { .. }
+            | SentFrame::ReachOut { .. } => {
+                if let Some(traversal) = self.traversal_mut() {
+                    traversal.on_lost(frame);
+                }
             }
             SentFrame::Datagrams { count } => datagrams.on_lost(count),
             SentFrame::TrackedDatagram { id } => datagrams.on_tracked_lost(id),

@@ -26,8 +26,12 @@ pub(super) enum Content {
     Early,
     /// An ACK alone, because the congestion window is full.
     AckOnly,
+    /// An ACK and a PING, to probe a path whose data other paths carry.
+    Ping,
     /// Challenge and response of one path.
     Probe(PathIndex),
+    /// A single challenge or response for an address that is no path.
+    OffPath,
     /// An ack-eliciting frame and padding: the probe of this number, for this datagram size.
     MtuProbe(u32, u16),
 }
@@ -68,10 +72,20 @@ impl Parts {
             Content::Early => self.fill_early(packet, order.now, recovery),
             Content::Probe(index) => {
                 self.fill_path_frames(packet, order.now, index);
+                self.fill_observed_address(packet, order.now, index);
                 packet.pad_to(MIN_INITIAL_DATAGRAM);
             }
             Content::MtuProbe(probe, size) => recovery.write_size_probe(probe, size, packet),
+            Content::OffPath => {
+                if let Some(traversal) = self.traversal_mut() {
+                    traversal.write_outgoing(packet);
+                }
+            }
             Content::AckOnly => self.fill_ack(packet, order, recovery),
+            Content::Ping => {
+                self.fill_ack(packet, order, recovery);
+                recovery.write_ping(order.space, packet);
+            }
         }
     }
 
@@ -94,12 +108,18 @@ impl Parts {
         self.pings.write_frame(now, packet);
         let active = self.paths.active_index();
         let probing = self.fill_path_frames(packet, now, active);
+        self.fill_observed_address(packet, now, active);
         self.handshake.write_frames(now, packet);
         self.ids.write_frames(packet);
+        if let Some(multipath) = &mut self.multipath {
+            multipath.write_frames(packet);
+        }
         recovery.write_ack_frequency(packet);
         // Windows follow the shortest round trip: the smoothed one contains the queue that a
         // large window fills, and on a short path that queue is our own socket buffer.
-        let rtt = recovery.min_rtt().max(MIN_WINDOW_RTT);
+        let others = self.multipath.as_ref();
+        let longest = others.map_or(Duration::ZERO, |it| it.longest_min_rtt());
+        let rtt = recovery.min_rtt().max(longest).max(MIN_WINDOW_RTT);
         self.streams.write_control_frames(now, rtt, packet);
         self.fill_data(packet, now, recovery);
         if probing {
@@ -142,6 +162,11 @@ impl Parts {
         let written = self.acknowledger.write_frame(now, space, packet, context);
         if written.is_some_and(|ack| ack.needs_ping) {
             recovery.request_ping_if_none_in_flight(space);
+        }
+        if let Some(multipath) = &mut self.multipath
+            && space == SpaceId::Application
+        {
+            multipath.write_acks(now, packet);
         }
     }
 
@@ -188,16 +213,46 @@ impl Parts {
         let charge = |session, len| streams.charge_session(session, len);
         self.datagrams
             .write_frames(now, largest, is_contested, packet, charge);
+        if self.datagrams.has_ordered() {
+            self.fill_ordered_datagrams(packet, now, largest, is_contested);
+        }
+    }
+
+    #[inline(never)]
+    fn fill_ordered_datagrams(
+        &mut self,
+        packet: &mut PacketBuilder<'_>,
+        now: Time,
+        largest: usize,
+        is_contested: bool,
+    ) {
+        let streams = &mut self.streams;
+        let may_send = |session, order| !is_contested || !streams.precede(session, order);
+        let sent =
+            self.datagrams
+                .write_ordered_frames(now, largest, is_contested, packet, may_send);
+        for (session, len) in sent {
+            streams.charge_session(session, len);
+        }
     }
 
     /// Returns true if frames wait that are neither ACK, datagrams, stream data nor flow control. Flow-control
     /// frames are part of the first packet of each batch.
-    #[inline]
+    #[inline(always)]
     pub(super) fn has_control_frames(&self) -> bool {
         self.pings.has_frames_to_send()
             || self.handshake.has_frames_to_send()
             || self.paths.active().has_frames_to_send()
             || self.ids.has_frames_to_send()
+            || self.has_multipath_frames()
+            || self.is_observation_due()
+    }
+
+    /// Returns true if frames wait that name a path.
+    #[inline]
+    fn has_multipath_frames(&self) -> bool {
+        let multipath = self.multipath.as_ref();
+        multipath.is_some_and(|it| it.has_frames_to_send() || it.has_acks_to_send())
     }
 
     /// Returns true if datagrams of the application wait, and no frames that need full packets.

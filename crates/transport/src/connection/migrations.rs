@@ -92,7 +92,13 @@ impl Migrations<'_> {
 
     /// Returns true while packets may be sent on `socket` or are expected there.
     pub fn uses_socket(&self, socket: SocketId) -> bool {
-        self.connection.parts.paths.has_socket(socket)
+        let parts = &self.connection.parts;
+        let lanes = parts.multipath.iter().flat_map(|it| it.lanes());
+        let mut others = lanes.map(|lane| &lane.paths);
+        let returning = parts.multipath.iter().flat_map(|it| it.returning.places());
+        parts.paths.has_socket(socket)
+            || others.any(|paths| paths.has_socket(socket))
+            || returning.into_iter().any(|place| place.socket == socket)
     }
 }
 

@@ -5,6 +5,7 @@
 //! acknowledgements and losses to the parts.
 
 mod batch;
+mod candidates;
 mod close;
 mod closing;
 mod coalesced;
@@ -19,6 +20,8 @@ mod forging;
 mod header_bits;
 mod life;
 mod migrations;
+mod multipath;
+mod observed;
 mod packet_too_big;
 mod packets;
 mod parts;
@@ -46,10 +49,13 @@ use courser_base::{FourTuple, Side, Time, Unreachable};
 use courser_crypto::{Exporter, HandshakeData, TlsError};
 use courser_recovery::{Algorithm, BASE_MTU};
 use courser_telemetry::Tap;
+use courser_wire::ConnectionId;
 
+pub use self::candidates::{Candidates, DirectAddress};
 pub use self::error::{ConnectionError, PeerClose};
 pub use self::event::Event;
 pub use self::migrations::{MigrateError, Migrations};
+pub use self::multipath::{MultipathPaths, PathInfo};
 pub use self::stats::{ConnectionStats, Fallbacks, PathStats, UdpStats, WithheldFeatures};
 pub use self::timer::Timer;
 pub use crate::handshake::{EarlyData, TlsResult, TlsTask};
@@ -64,7 +70,7 @@ use self::packets::Packets;
 use self::parts::Parts;
 use self::stats::Counters;
 use self::watchdog::Watchdog;
-use crate::cid::ConnectionIds;
+use crate::cid::{ConnectionIds, ResetToken, TokenChange};
 use crate::datagram::{DatagramId, DatagramPrefix, Datagrams, SendDatagramError, SendOptions};
 use crate::handshake::Handshake;
 use crate::pings::Pings;
@@ -240,6 +246,10 @@ impl Connection {
         if self.parts.pings.take_answered() {
             return Some(Event::PingAnswered);
         }
+        let observed = self.parts.observed.as_mut();
+        if let Some(observed) = observed.and_then(|it| it.take_new()) {
+            return Some(Event::AddressObserved(observed));
+        }
         let room = self.datagram_room();
         if room != self.reported_room && self.life.is_open() {
             self.reported_room = room;
@@ -263,8 +273,7 @@ impl Connection {
         if !self.life.is_confirmed() {
             return Err(KeyUpdateBlocked::NotConfirmed);
         }
-        let next = self.packets.recovery.first_unused_number();
-        self.packets.protection.update(now, next)?;
+        self.packets.protection.update(now)?;
         // An empty packet would not show the peer the new phase.
         self.packets.recovery.request_ping(SpaceId::Application);
         let key_phase = self.packets.protection.key_phase();
@@ -358,6 +367,19 @@ impl Connection {
         self.packets.recovery.set_interface_mtu(size);
     }
 
+    /// Records that the system refused to send a datagram of this size. Unless it was a probe of a larger size, the MTU of the
+    /// interface has changed, and is asked for again: without it, the connection would first have to lose several rounds.
+    pub fn on_too_large(&mut self, size: usize) {
+        if size <= usize::from(self.packets.recovery.path().mtu()) {
+            self.want_interface_mtu();
+        }
+    }
+
+    /// Asks for the MTU of the interface again, because it has changed, by [`Event::InterfaceMtuWanted`].
+    pub fn refresh_interface_mtu(&mut self) {
+        self.want_interface_mtu();
+    }
+
     /// Records that the system did not set the ECN mark of packets that were sent. No more are marked on this
     /// path, and the ECN counts of the peer are ignored (RFC 9000 §13.4.2).
     pub fn on_marks_refused(&mut self) {
@@ -383,7 +405,9 @@ impl Connection {
     /// Returns the datagram size of the path, and the length of the peer's connection ID.
     #[inline]
     fn datagram_room(&self) -> (u16, usize) {
-        let mtu = self.packets.recovery.path().mtu();
+        let others = self.parts.multipath.as_ref();
+        let smallest = others.map_or(u16::MAX, |it| it.smallest_mtu());
+        let mtu = self.packets.recovery.path().mtu().min(smallest);
         (mtu, self.parts.ids.destination().len())
     }
 
@@ -400,6 +424,12 @@ impl Connection {
         options: SendOptions,
     ) -> Result<Option<DatagramId>, SendDatagramError> {
         self.send_datagram_after(now, DatagramPrefix::NONE, data, options)
+    }
+
+    /// Returns true if a probe of the path's MTU may be due. A datagram that is too large begins the search, and only the next
+    /// packet sends the probe.
+    pub fn awaits_size_probe(&self) -> bool {
+        self.packets.recovery.awaits_size_probe()
     }
 
     /// Queues a datagram that consists of these two parts, like [`send_datagram`](Self::send_datagram).
@@ -453,10 +483,49 @@ impl Connection {
     pub(crate) fn missing_ids(&self) -> usize {
         let is_ready = self.life.is_open() && self.packets.recovery.ack_delay_exponent().is_some();
         if is_ready && self.packets.protection.has_keys(SpaceId::Application) {
-            self.parts.ids.missing()
+            let others = self.parts.multipath.as_ref();
+            self.parts.ids.missing() + others.map_or(0, |multipath| multipath.missing_ids())
         } else {
             0
         }
+    }
+
+    /// Adds an ID that the endpoint generated, to a path that lacks one.
+    pub(crate) fn issue_id(&mut self, id: ConnectionId, token: ResetToken) {
+        match &mut self.parts.multipath {
+            Some(multipath) if self.parts.ids.missing() == 0 => multipath.issue(id, token),
+            _ => self.parts.ids.issue(id, token),
+        }
+    }
+
+    /// Removes and returns an ID that no longer belongs to the connection.
+    pub(crate) fn take_retired_id(&mut self) -> Option<ConnectionId> {
+        let multipath = self.parts.multipath.as_mut();
+        self.parts
+            .ids
+            .take_retired()
+            .or_else(|| multipath.and_then(|multipath| multipath.take_retired()))
+    }
+
+    /// Returns one change at a time to the tokens that reset this connection, with the address that the peer has on their
+    /// path. The address of a token that is removed may be unknown.
+    pub(crate) fn poll_token_change(&mut self) -> Option<(Option<SocketAddr>, TokenChange)> {
+        if let Some(change) = self.parts.ids.poll_token_change() {
+            return Some((Some(self.path().peer), change));
+        }
+        self.parts.multipath.as_mut()?.poll_token_change()
+    }
+
+    /// Returns true if the ends have agreed on several paths.
+    pub(crate) fn has_several_paths(&self) -> bool {
+        self.parts.multipath.is_some()
+    }
+
+    /// Returns all IDs that the peer may address this connection by.
+    pub(crate) fn active_ids(&self) -> impl Iterator<Item = ConnectionId> + '_ {
+        let others = self.parts.multipath.iter();
+        let others = others.flat_map(|multipath| multipath.active_ids());
+        self.parts.ids.active().chain(others)
     }
 
     /// Returns the connection IDs, by which the endpoint routes packets.
@@ -518,7 +587,7 @@ impl Connection {
     /// connection.
     #[inline]
     fn report_silence(&mut self, now: Time) {
-        let is_silent = self.packets.recovery.is_silent();
+        let is_silent = self.are_all_paths_silent();
         if is_silent != self.watchdog.is_path_silent() && self.life.is_open() {
             let event = self.watchdog.on_path_silence(is_silent);
             self.events.push_back(event);

@@ -34,11 +34,12 @@ impl Packets {
         let key_phase = self.protection.key_phase()?;
         let destination = match order.content {
             Content::Probe(index) => parts.paths.destination(index, &mut parts.ids),
+            Content::OffPath => parts.off_path_destination(),
             _ => parts.ids.destination(),
         };
         let header = ShortHeader {
             destination,
-            spin: parts.bits.next_spin(destination, &mut parts.rng),
+            spin: parts.paths.spin.next(destination, &mut parts.rng),
             key_phase,
         };
         let payload_start = header.encoded_len() + number.len;
@@ -84,6 +85,7 @@ impl Packets {
         let payload = &bytes[payload_start..][..frames_len];
         parts.trace.packet_sent(order.now, outgoing, payload);
         let sealing = Sealing {
+            path: parts.path_at_hand(),
             number: number.value,
             number_offset: payload_start - number.len,
             number_len: number.len,

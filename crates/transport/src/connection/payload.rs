@@ -66,6 +66,9 @@ impl Connection {
         if effects.is_path_validated {
             self.on_path_validated(now);
         }
+        if let Some(path) = effects.abandoned {
+            self.on_path_given_up(now, path);
+        }
         if let Some(close) = effects.close {
             self.end(now, Ending::by_peer(&close));
         }
@@ -147,6 +150,12 @@ impl Connection {
         } = carrier;
         let paths = &self.parts.paths;
         let may_be_elsewhere = !paths.is_here(&datagram.place) || paths.has_removed();
+        if may_be_elsewhere && self.parts.is_probe_from_elsewhere(datagram) {
+            let may_move = self.parts.paths.may_move_to(datagram.place.tuple);
+            if !may_move || !received.has_non_probing_frame {
+                return;
+            }
+        }
         if space == SpaceId::Application && may_be_elsewhere && self.life.is_confirmed() {
             let is_move = is_largest && received.has_non_probing_frame;
             self.follow_peer_to(datagram, packet, is_move);

@@ -10,6 +10,7 @@ use super::event::Event;
 use super::state::State;
 use crate::error::TransportError;
 use crate::handshake::{EarlyData, EarlyKeys, Step};
+use crate::observed::Observed;
 use crate::space::SpaceId;
 
 impl Connection {
@@ -69,6 +70,8 @@ impl Connection {
         self.packets.recovery.on_handshake_complete();
         self.counters.handshake_time = Some(time);
         self.enter(now, State::Complete);
+        self.begin_multipath()?;
+        self.begin_candidates();
         self.events.push_back(Event::Connected);
         if self.packets.recovery.is_size_unconfirmed() {
             self.want_interface_mtu();
@@ -117,6 +120,8 @@ impl Connection {
             .on_peer_parameter(parameters.max_datagram_frame_size);
         self.packets.recovery.on_peer_parameters(now, &parameters);
         parts.ids.on_peer_parameters(&parameters)?;
+        let own = self.packets.recovery.config().address_observations;
+        parts.observed = Observed::agree(own.to_parameter(), parameters.address_discovery);
         parts.handshake.keep_parameters(parameters);
         Ok(())
     }

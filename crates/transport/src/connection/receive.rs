@@ -60,11 +60,32 @@ impl Connection {
     ) {
         self.counters.udp_received.datagrams += 1;
         self.counters.udp_received.bytes += datagram.len as u64;
+        let has_paths = self.parts.multipath.is_some() && first.kind == PacketKind::OneRtt;
+        if has_paths && !self.enter_path_of(datagram, first) {
+            return;
+        }
+        self.handle_datagram_at_hand(datagram, bytes, first);
+        if has_paths {
+            self.leave_path(datagram.now);
+        }
+    }
+
+    /// Processes one datagram of the path at hand.
+    #[inline(always)]
+    fn handle_datagram_at_hand(
+        &mut self,
+        datagram: &ReceivedDatagram,
+        bytes: &mut [u8],
+        first: &Packet,
+    ) {
         let allowed = self.life.allowed_moves();
         let paths = &mut self.parts.paths;
         let mut arrival = paths.on_datagram(&datagram.place, datagram.len, allowed);
         if !self.life.on_datagram() {
             return;
+        }
+        if arrival == Arrival::Elsewhere && self.may_be_probe(datagram) {
+            arrival = Arrival::Probe;
         }
         let mut opened = self.take_packet(arrival, datagram, bytes, first);
         let mut start = first.end;
@@ -228,10 +249,13 @@ impl Connection {
             full: self.packets.recovery.pto(),
             without_delay: self.packets.recovery.pto_without_delay(),
         };
-        let opened = self
-            .packets
-            .protection
-            .open(now, pto, expected, packet, bytes)?;
+        let opened = self.packets.protection.open(
+            now,
+            pto,
+            (self.parts.path_at_hand(), expected),
+            packet,
+            bytes,
+        )?;
         let is_early = packet.kind == PacketKind::ZeroRtt;
         if is_early && !self.parts.handshake.take_early_budget(packet.end) {
             // Not acknowledged, so that the client sends it again when the handshake is complete.
@@ -245,7 +269,11 @@ impl Connection {
             return Err(Unprocessed::Dropped(Reason::Duplicate));
         }
         if space == SpaceId::Application {
-            self.parts.bits.on_received(bytes[0], opened.number);
+            let side = self.parts.handshake.side();
+            self.parts
+                .paths
+                .spin
+                .on_received(side, bytes[0], opened.number);
         }
         Ok(opened)
     }
@@ -363,6 +391,9 @@ impl Connection {
         self.counters.udp_received.batches += 1;
         let rtt = self.packets.recovery.path().rtt().smoothed();
         self.parts.acknowledger.on_batch_end(now, rtt);
+        if let Some(multipath) = &mut self.parts.multipath {
+            multipath.on_batch_end(now);
+        }
         if self.life.is_confirmed() {
             let received = self.counters.udp_received.datagrams;
             self.parts.ids.on_received(now, received);
@@ -405,7 +436,7 @@ impl Connection {
     pub(crate) fn check_stateless_reset(&mut self, now: Time, bytes: &[u8]) {
         if bytes.len() >= MIN_RESET
             && let Some(token) = bytes.last_chunk::<16>()
-            && self.parts.ids.is_reset_token(token)
+            && (self.parts.ids.is_reset_token(token) || self.is_reset_by_other_path(token))
         {
             self.end(now, Ending::Reset);
         }

@@ -24,6 +24,7 @@ use crate::datagram::Datagrams;
 use crate::flow::{Draw, WindowBudget};
 use crate::handshake::{Beginning, Handshake, HandshakeIds, Negotiation, Restart, server_at};
 use crate::path::paths::{Paths, PeerMoves};
+use crate::path::spin::Spin;
 use crate::path::{Path, Place};
 use crate::pings::Pings;
 use crate::protection::PacketProtection;
@@ -240,12 +241,8 @@ fn assemble(
         version: handshake.version().current(),
     };
     let trace = Trace::start(now, &start, &config, &recovery);
-    let bits = HeaderBits::new(
-        side,
-        origin.grease_quic_bit,
-        config.spin_bit,
-        &mut origin.rng,
-    );
+    let mut paths = Paths::new(path, config.initial_rtt);
+    paths.spin = Spin::new(config.spin_bit, &mut origin.rng);
     let packets = Packets {
         recovery,
         protection: PacketProtection::new(side, config.key_update_after),
@@ -257,14 +254,16 @@ fn assemble(
             min_ack_delay: config.ack_frequency.then(|| config.min_ack_delay()),
         }),
         handshake,
-        paths: Paths::new(path, config.initial_rtt),
+        paths,
         ids: ConnectionIds::new(origin.local_source, first.peer).rotate(origin.id_rotation, now),
         streams,
         datagrams: Datagrams::new(config.datagrams()),
         pings: Pings::default(),
-        bits,
+        bits: HeaderBits::new(origin.grease_quic_bit),
         rng: origin.rng,
         trace,
+        multipath: None,
+        observed: None,
     };
     let mut connection = Connection {
         life: Life::new(),
@@ -325,6 +324,9 @@ fn local_parameters(config: &TransportConfig, origin: &Origin) -> TransportParam
         reset_stream_at: config.reset_stream_at,
         max_datagram_frame_size: config.datagrams().max_frame_size(),
         grease_quic_bit: origin.grease_quic_bit,
+        initial_max_path_id: config.initial_max_path_id(),
+        max_candidates: config.candidate_limit(),
+        address_discovery: config.address_observations.to_parameter(),
         ..TransportParameters::default()
     }
 }

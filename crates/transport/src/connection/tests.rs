@@ -14,6 +14,7 @@ use crate::testing::{Pair, RTT};
 
 mod ack_frequency;
 mod acks;
+mod candidates;
 mod cids;
 mod close;
 mod counts;
@@ -28,7 +29,9 @@ mod hostile;
 mod keys;
 mod migrations;
 mod mtu;
+mod multipath;
 mod numbers;
+mod observed;
 mod offload;
 mod packet_too_big;
 mod parameters;

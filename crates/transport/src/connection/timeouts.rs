@@ -51,6 +51,13 @@ impl Connection {
         consider(self.parts.datagrams.next_timeout(), Timer::Datagrams);
         consider(self.parts.pings.next_timeout(), Timer::Ping);
         consider(self.packets.recovery.search_at(), Timer::MtuSearch);
+        if self.parts.multipath.is_some() {
+            consider(self.next_timeout_of_paths(), Timer::PathValidation);
+            consider(self.next_probe_timeout(), Timer::CandidateProbe);
+        }
+        if self.parts.observed.is_some() {
+            consider(self.next_observation(), Timer::Observation);
+        }
         next
     }
 
@@ -72,6 +79,9 @@ impl Connection {
         if self.on_path_timeout(now) {
             return self.end(now, Ending::Silence(ConnectionError::TimedOut));
         }
+        self.run_timers_of_paths(now);
+        self.run_observations(now);
+        self.run_probe_timers(now);
         let due = self.watchdog.on_timeout(now, &self.situation());
         if due.keep_alive {
             self.packets.recovery.request_ping(SpaceId::Application);
@@ -92,20 +102,31 @@ impl Connection {
         if self.packets.recovery.begin_search(now) {
             self.want_interface_mtu();
         }
-        let budget = self.parts.paths.active().budget();
-        let is_too_small = self
-            .packets
-            .recovery
-            .on_timeout(now, budget, &mut self.parts);
+        let is_too_small = self.run_loss_timer(now);
         if is_too_small && self.life.is_confirmed() {
             self.end(now, path_too_small());
         }
+        self.watch_paths(now);
         self.report_silence(now);
         if self.packets.recovery.has_too_many_ptos() {
             let ptos = self.packets.recovery.unanswered();
             self.end(now, Ending::Unanswered { ptos });
         }
         self.parts.trace.changes(now, &self.packets.recovery);
+    }
+
+    /// Runs the timer of loss detection and probes of the path at hand. Returns true if the path does not carry datagrams of
+    /// the smallest size.
+    pub(super) fn run_loss_timer(&mut self, now: Time) -> bool {
+        let recovery = &mut self.packets.recovery;
+        let before = recovery.unanswered_timeouts();
+        let budget = self.parts.paths.active().budget();
+        let is_too_small = recovery.on_timeout(now, budget, &mut self.parts);
+        if self.parts.multipath.is_some() && recovery.unanswered_timeouts() > before {
+            // Other paths carry what waits for an acknowledgement here (RFC 10069 §5.7).
+            recovery.repeat_all(&mut self.parts);
+        }
+        is_too_small
     }
 
     /// Returns the state on which the timers of the watchdog depend.

@@ -31,6 +31,10 @@ pub enum Timer {
     Ping,
     /// The search for larger datagrams begins on a connection that sends little (RFC 8899).
     MtuSearch,
+    /// The report of a changed address may be sent (limit K284).
+    Observation,
+    /// An address that may be a direct path is probed, or a round of probes begins or ends.
+    CandidateProbe,
     /// Closing or draining is over (RFC 9000 §10.2).
     Close,
 }

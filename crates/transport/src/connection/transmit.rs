@@ -13,6 +13,7 @@ use super::fill::{Content, Order};
 use super::life::Ending;
 use crate::build::transmit::{MAX_BATCH, Transmit, TransmitBuffer};
 use crate::error::TransportError;
+use crate::multipath::Multipath;
 use crate::path::paths::PathIndex;
 use crate::path::{MIN_DATAGRAM, Path, Place};
 use crate::recovery::{Built, Demand, FeatureUse, SendPermit};
@@ -32,7 +33,11 @@ impl Connection {
         if self.packets.protection.is_underived() && self.needs_keys() {
             self.packets.protection.derive();
         }
-        let transmit = if self.life.is_open() {
+        let transmit = if self.parts.multipath.is_some() && self.life.is_open() {
+            self.follow_probes(now);
+            self.transmit_response(now, buffer)
+                .or_else(|| self.transmit_on_paths(now, buffer))
+        } else if self.life.is_open() {
             self.transmit_open(now, buffer)
         } else {
             self.transmit_close(now, buffer)
@@ -44,7 +49,11 @@ impl Connection {
 
     /// Builds the next datagrams of an open connection: the probe of a path that is not in use, else the
     /// handshake, an MTU probe, or a batch.
-    fn transmit_open(&mut self, now: Time, buffer: &mut TransmitBuffer) -> Option<Transmit> {
+    pub(super) fn transmit_open(
+        &mut self,
+        now: Time,
+        buffer: &mut TransmitBuffer,
+    ) -> Option<Transmit> {
         if self.packets.recovery.is_out_of_numbers() {
             // RFC 9000 §12.3: no number is left for a packet with CONNECTION_CLOSE.
             let reason = "all packet numbers are used up";
@@ -52,6 +61,7 @@ impl Connection {
             self.end(now, Ending::Silence(error.into()));
             return None;
         }
+        self.refresh_observations(now);
         if let Some(index) = self.parts.paths.next_to_probe()
             && let Some(transmit) = self.transmit_path_probe(now, index, buffer)
         {
@@ -66,7 +76,12 @@ impl Connection {
         {
             return Some(transmit);
         }
-        if self.packets.recovery.is_second_probe_due() && !self.has_frames_to_send() {
+        // Other paths carry the data of a silent path already.
+        let is_restricted = self.is_path_restricted();
+        if self.packets.recovery.is_second_probe_due()
+            && !is_restricted
+            && !self.has_frames_to_send()
+        {
             self.packets
                 .recovery
                 .repeat_for_second_probe(&mut self.parts);
@@ -134,6 +149,21 @@ impl Connection {
             .packets
             .recovery
             .permit(now, SpaceId::Application, &demand);
+        if self.is_path_restricted() && permit != SendPermit::Nothing {
+            let is_ping_due = self.packets.recovery.is_ping_due(SpaceId::Application);
+            let content = match permit {
+                SendPermit::Probe => {
+                    self.packets.recovery.request_ping(SpaceId::Application);
+                    Content::Ping
+                }
+                SendPermit::Bytes(_) if is_ping_due => Content::Ping,
+                _ if self.parts.paths.active().has_frames_to_send() => {
+                    Content::Probe(self.parts.paths.active_index())
+                }
+                _ => Content::AckOnly,
+            };
+            return Some(BatchPermit::unlimited(content));
+        }
         Some(match permit {
             SendPermit::Nothing => {
                 self.parts.trace.limit(now, SendLimit::Amplification);
@@ -169,6 +199,13 @@ impl Connection {
         })
     }
 
+    /// Returns true if the path at hand may not carry data now.
+    #[inline]
+    fn is_path_restricted(&self) -> bool {
+        let multipath = self.parts.multipath.as_deref();
+        multipath.is_some_and(Multipath::restricts)
+    }
+
     /// Returns the bytes of a packet with all that waits, if they are few. The end of a message and small datagrams
     /// may be sent although the window or the pacer does not permit a full packet yet.
     fn little_to_send(&mut self) -> Option<u64> {
@@ -199,7 +236,7 @@ impl Connection {
 
     /// Returns true if frames wait for 1-RTT packets.
     #[inline]
-    fn has_frames_to_send(&self) -> bool {
+    pub(super) fn has_frames_to_send(&self) -> bool {
         self.parts.acknowledger.is_due(SpaceId::Application)
             || self.has_control_frames()
             || self.parts.streams.has_frames_to_send()
@@ -213,7 +250,7 @@ impl Connection {
     }
 
     /// Sends a single datagram on a path that is not in use.
-    fn transmit_path_probe(
+    pub(super) fn transmit_path_probe(
         &mut self,
         now: Time,
         index: PathIndex,

@@ -9,6 +9,7 @@ use crate::space::sent::FrameLists;
 const LIMITS: DatagramLimits = DatagramLimits {
     send_bytes: 256 * 1024,
     send_count: 64,
+    send_delay: None,
     receive_bytes: 256 * 1024,
     receive_count: 64,
 };
@@ -208,6 +209,54 @@ fn without_a_receive_buffer_every_frame_is_refused() {
     assert_eq!(error.code.value(), 0x0a, "RFC 9221 §3");
 }
 
+/// A queue that drops if datagrams wait for 5 ms and longer.
+fn controlled() -> Datagrams {
+    let mut datagrams = Datagrams::new(DatagramLimits {
+        send_delay: Some(Duration::from_millis(5)),
+        ..LIMITS
+    });
+    datagrams.on_peer_parameter(65_535);
+    datagrams
+}
+
+#[test]
+fn queue_with_a_target_for_its_delay_drops_the_newest_when_it_is_full() {
+    let mut datagrams = controlled();
+    for number in 0..70 {
+        send(&mut datagrams, bytes(number, 100));
+    }
+    assert_eq!(datagrams.stats().unsent_dropped, 6);
+    let sent = payloads(&packet(&mut datagrams, at(1), 10_000, false));
+    assert_eq!(sent.len(), 64);
+    assert_eq!(sent[0], bytes(0, 100), "the oldest stays");
+}
+
+#[test]
+fn delay_that_lasts_drops_datagrams_and_one_that_does_not_drops_none() {
+    let mut datagrams = controlled();
+    let mut waiting = 0;
+    for millis in 0..400 {
+        // A millisecond serves one of 1000 bytes, and 20 of them wait.
+        while waiting < 20 {
+            let data = bytes(waiting, 1000);
+            let options = SendOptions::default();
+            let sent = datagrams.send(at(millis), data, Some(65_000), options);
+            assert_eq!(sent, Ok(None));
+            waiting += 1;
+        }
+        let before = datagrams.stats().unsent_dropped;
+        assert_eq!(
+            payloads(&packet(&mut datagrams, at(millis), 1010, false)).len(),
+            1
+        );
+        let dropped = datagrams.stats().unsent_dropped - before;
+        waiting -= 1 + usize::try_from(dropped).expect("few");
+        assert!(millis >= 100 || dropped == 0, "dropped at {millis} ms");
+    }
+    let dropped = datagrams.stats().unsent_dropped;
+    assert!((3..20).contains(&dropped), "{dropped} were dropped");
+}
+
 #[test]
 fn datagram_that_fills_its_packet_has_no_length_field() {
     for (len, digits) in [(97, "31"), (98, "00 30"), (99, "30")] {
@@ -251,6 +300,7 @@ fn expired_datagrams_are_reported_and_not_sent() {
     let mut datagrams = datagrams();
     let options = |millis| SendOptions {
         session: None,
+        order: None,
         expires_at: Some(at(millis)),
         is_tracked: true,
     };
@@ -277,6 +327,7 @@ fn expired_datagrams_are_dropped_before_the_oldest() {
     send(&mut datagrams, bytes(0, 1));
     let options = SendOptions {
         session: None,
+        order: None,
         expires_at: Some(at(5)),
         is_tracked: false,
     };
@@ -347,7 +398,7 @@ fn readers_and_writers_are_woken_once_for_each_wait() {
     assert_eq!(datagrams.poll_event(), Some(DatagramEvent::Readable));
 
     (0..64).for_each(|number| send(&mut datagrams, bytes(number, 1)));
-    assert!(!datagrams.has_room(1));
+    assert!(!datagrams.has_send_space(1));
     packet(&mut datagrams, at(0), 1000, false);
     assert_eq!(datagrams.poll_event(), Some(DatagramEvent::Room));
     assert_eq!(datagrams.poll_event(), None);
@@ -432,7 +483,8 @@ proptest! {
                     let mut data = taken.to_be_bytes().to_vec();
                     data.resize(8 + len, 0);
                     let options = SendOptions {
-        session: None,
+                        session: None,
+                        order: None,
                         expires_at: lifetime.map(|millis| at(now + millis)),
                         is_tracked: taken.is_multiple_of(3),
                     };
@@ -497,4 +549,121 @@ fn session_that_sends_too_much_loses_its_own_datagrams() {
         "the oldest went"
     );
     assert_eq!(datagrams.stats().unsent_dropped, 38);
+}
+
+/// Sends a datagram of the session with this index.
+fn send_of(datagrams: &mut Datagrams, index: u64, order: Option<i64>, data: Bytes) {
+    let request = StreamId::new(
+        courser_base::Side::Client,
+        courser_wire::Direction::Bidirectional,
+        index,
+    );
+    let options = SendOptions {
+        session: Some(request),
+        order,
+        ..SendOptions::default()
+    };
+    let sent = datagrams.send(at(0), data, Some(65_000), options);
+    assert_eq!(sent, Ok(None));
+}
+
+/// Builds one packet, in which datagrams with an order below `least` wait. Returns the first bytes of the payloads.
+fn ordered_packet(datagrams: &mut Datagrams, capacity: usize, least: i64) -> Vec<u8> {
+    let mut lists = FrameLists::default();
+    let mut buffer = vec![0xee; capacity];
+    let mut packet = PacketBuilder::new(&mut buffer, &mut lists);
+    let (now, largest) = (at(0), capacity - 1);
+    datagrams.write_frames(now, largest, true, &mut packet, |_, _| {});
+    let may_send = |_, order| order >= least;
+    datagrams.write_ordered_frames(now, largest, true, &mut packet, may_send);
+    let len = packet.end();
+    let payloads = payloads(&buffer[..len]);
+    payloads.iter().map(|payload| payload[0]).collect()
+}
+
+#[test]
+fn datagrams_with_an_order_follow_those_without_and_wait_for_streams() {
+    let mut datagrams = datagrams();
+    for (number, order) in [
+        (0, Some(2)),
+        (1, Some(3)),
+        (2, None),
+        (3, Some(-1)),
+        (4, Some(3)),
+    ] {
+        send_of(&mut datagrams, 0, order, bytes(number, 100));
+    }
+    assert_eq!(ordered_packet(&mut datagrams, 1200, 0), [2, 1, 4, 0]);
+    assert!(datagrams.has_frames_to_send(), "one waits");
+    assert_eq!(ordered_packet(&mut datagrams, 1200, 0), [0; 0]);
+    assert_eq!(ordered_packet(&mut datagrams, 1200, -1), [3]);
+    assert!(!datagrams.has_frames_to_send());
+    assert_eq!(datagrams.stats().sent, 5);
+}
+
+/// The first datagrams of a few sessions are compared with streams at a time, and those of the others with the next packets.
+#[test]
+fn datagrams_of_many_sessions_take_turns_in_bounded_work() {
+    let mut datagrams = datagrams();
+    for index in 0..60 {
+        let order = if index == 59 { 1 } else { -1 };
+        send_of(&mut datagrams, index, Some(order), bytes(0, 10));
+    }
+    let mut asked = 0;
+    for _ in 0..4 {
+        let mut lists = FrameLists::default();
+        let mut buffer = vec![0; 1200];
+        let mut packet = PacketBuilder::new(&mut buffer, &mut lists);
+        datagrams.write_ordered_frames(at(0), 1000, true, &mut packet, |_, order| {
+            asked += 1;
+            order > 0
+        });
+    }
+    assert_eq!(datagrams.stats().sent, 1, "its turn has come");
+    assert!(asked <= 5 * 16, "{asked} comparisons");
+}
+
+/// Attack A336: datagrams of low orders wait for streams without end.
+#[test]
+fn session_whose_datagrams_wait_for_its_streams_loses_the_lowest_of_its_own() {
+    let mut datagrams = datagrams();
+    send_of(&mut datagrams, 1, None, bytes(200, 100));
+    send_of(&mut datagrams, 1, Some(-9), bytes(201, 100));
+    for number in 0..100_usize {
+        let order = i64::try_from(number % 50).unwrap();
+        send_of(&mut datagrams, 0, Some(order), bytes(number, 100));
+    }
+    assert_eq!(datagrams.stats().unsent_dropped, 38);
+    assert_eq!(datagrams.send_space(), 0);
+    let mut left = Vec::new();
+    while datagrams.has_frames_to_send() {
+        left.extend(ordered_packet(&mut datagrams, 1200, i64::MIN));
+    }
+    assert!(
+        left.contains(&200) && left.contains(&201),
+        "of the other session"
+    );
+    assert!(
+        left.contains(&49) && left.contains(&99),
+        "the highest orders"
+    );
+}
+
+#[test]
+fn expired_datagrams_with_an_order_are_dropped_while_they_wait() {
+    let mut datagrams = datagrams();
+    let options = SendOptions {
+        order: Some(-1),
+        expires_at: Some(at(5)),
+        is_tracked: true,
+        ..SendOptions::default()
+    };
+    let sent = datagrams.send(at(0), bytes(1, 10), Some(65_000), options);
+    assert!(sent.is_ok());
+    assert_eq!(ordered_packet(&mut datagrams, 1200, 0), [0; 0]);
+    assert_eq!(datagrams.next_timeout(), Some(at(5)));
+    datagrams.on_timeout(at(5));
+    assert!(!datagrams.has_frames_to_send());
+    assert_eq!(fates(&mut datagrams), [DatagramFate::Expired]);
+    assert_eq!(datagrams.next_timeout(), None);
 }

@@ -240,7 +240,7 @@ impl Endpoint {
             return;
         };
         if let Some(connection) = entry.connection.as_deref() {
-            let ids = connection.ids().active();
+            let ids = connection.active_ids();
             self.router.remove(handle, &mut entry.routes, ids);
         }
         self.table.end_drain(handle);

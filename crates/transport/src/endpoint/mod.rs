@@ -56,6 +56,7 @@ use crate::build::transmit::{Transmit, TransmitBuffer};
 use crate::config::{EndpointConfig, ServerConfig};
 use crate::connection::Connection;
 use crate::error::TransportError;
+use crate::nat::EndpointPermits;
 use crate::rng::Rng;
 
 /// Connections behind one socket. It has no clock and no socket: the driver passes in datagrams and
@@ -74,6 +75,7 @@ pub struct Endpoint {
     stats: EndpointStats,
     /// True if a connection has many unread datagrams.
     is_crowded: bool,
+    probe_permits: EndpointPermits,
 }
 
 impl Endpoint {
@@ -109,6 +111,7 @@ impl Endpoint {
             router,
             shard: Shard::new(id),
             is_crowded: false,
+            probe_permits: EndpointPermits::default(),
             admission,
             stateless: Stateless::new(&config, shared.clone()),
             table: Table::new(Memory::new(config.memory_budget, id, shared)),
@@ -254,8 +257,12 @@ impl Endpoint {
         handle: ConnectionHandle,
         buffer: &mut TransmitBuffer,
     ) -> Option<Transmit> {
-        let connection = self.connection_mut(handle)?;
+        let connection = self.table.get_mut(handle)?;
         let was_closed = connection.is_closed();
+        let probe = connection.transmit_due_probe(now, &mut self.probe_permits, buffer);
+        if probe.is_some() {
+            return probe;
+        }
         let transmit = connection.poll_transmit(now, buffer);
         if connection.is_closed() && !was_closed {
             // It ran out of packet numbers or keys, and the application has not received the event yet.

@@ -6,7 +6,7 @@ use courser_base::Time;
 
 use super::window_budget::Draw;
 
-///The size of a receive window. It doubles while the window limits the sender, as far as the budget for
+/// The size of a receive window. It doubles while the window limits the sender, as far as the budget for
 /// growth allows.
 ///
 /// A sender that is limited only by the window moves one window per round trip. If it moves a
@@ -14,7 +14,7 @@ use super::window_budget::Draw;
 /// fast path is never held back, even with a queue as long as the path itself. A window that is
 /// large enough, or an application that reads slowly, takes longer and leaves the size unchanged.
 ///
-///Consumed bytes show that late: in slow start the sender doubles its rate within one measurement, and a
+/// Consumed bytes show that late: in slow start the sender doubles its rate within one measurement, and a
 /// lost packet delays all bytes behind it for a round trip or, if its retransmission is lost too, for
 /// several. So the time that the latest eighth of a window took to arrive is measured as well. It counts if
 /// the application leaves few readable bytes unread.
@@ -160,8 +160,24 @@ impl Autotune {
         }
     }
 
+    /// Takes back a part of the latest growth, which no budget has granted.
+    pub(super) fn shrink_to(&mut self, window: u64) {
+        self.window = self.window.min(window);
+    }
+
+    /// Grows to `window` bytes, or as far as the maximum and the budget allow.
+    pub(super) fn grow_to(&mut self, now: Time, window: u64) {
+        let growth = window.min(self.max).saturating_sub(self.window);
+        if growth > 0 {
+            self.grow(now, growth);
+        }
+    }
+
     fn double(&mut self, now: Time) {
-        let growth = self.window.min(self.max - self.window);
+        self.grow(now, self.window.min(self.max - self.window));
+    }
+
+    fn grow(&mut self, now: Time, growth: u64) {
         let granted = self.draw.as_mut().map(|draw| draw.take(now, growth));
         self.window += granted.unwrap_or(growth);
     }

@@ -9,15 +9,19 @@ use super::{Draw, ReceiveWindow, SendLimit, fits_control_frame};
 use crate::build::packet_builder::PacketBuilder;
 use crate::space::sent::SentFrame;
 
-///The credit of a connection in both directions, and the frames about it: MAX_DATA and DATA_BLOCKED.
+/// The credit of a connection in both directions, and the frames about it: MAX_DATA and DATA_BLOCKED.
 ///
-///Streams count their bytes in `send` and `receive` as well as in their own limits.
+/// Streams count their bytes in `send` and `receive` as well as in their own limits.
 #[derive(Debug)]
 pub(crate) struct ConnectionFlow {
     /// The credit that the peer grants us.
     pub(crate) send: SendLimit,
     /// The credit that we grant the peer.
     pub(crate) receive: ReceiveWindow,
+    /// The window at first, up to 4 GiB: an idle connection has room for no more.
+    initial: u32,
+    /// Bytes by which the windows of open streams have grown.
+    grown: u64,
     is_max_data_due: bool,
     is_data_blocked_due: bool,
     /// True once the connection is over, and no frame can be sent.
@@ -31,6 +35,8 @@ impl ConnectionFlow {
         Self {
             send: SendLimit::default(),
             receive: ReceiveWindow::new(window, max),
+            initial: u32::try_from(window).unwrap_or(u32::MAX),
+            grown: 0,
             is_max_data_due: false,
             is_data_blocked_due: false,
             is_over: false,
@@ -40,6 +46,31 @@ impl ConnectionFlow {
     /// Takes the memory for growth of the receive window from a shared budget.
     pub(crate) fn draw_from(&mut self, draw: Draw) {
         self.receive.draw_from(draw);
+    }
+
+    /// Returns the size that the window of a stream gets, which would like to grow from `before` to `size` bytes. The
+    /// window of the connection grows by as much: a stream that was fast and is not read any more must leave to the
+    /// other streams what they had before (attack A375). If the connection cannot grow, a quarter of it is left to them.
+    pub(crate) fn grow_stream(&mut self, now: Time, before: u64, size: u64) -> u64 {
+        let wanted = u64::from(self.initial) + self.grown + (size - before);
+        let of_connection = self.receive.grow_to(now, wanted);
+        let size = match of_connection >= wanted {
+            true => size,
+            false => size.min(of_connection / 4 * 3).max(before),
+        };
+        self.grown += size - before;
+        size
+    }
+
+    /// Returns the bytes by which the windows of open streams have grown.
+    #[cfg(test)]
+    pub(crate) const fn grown(&self) -> u64 {
+        self.grown
+    }
+
+    /// Records that a stream whose window had grown by this much is over.
+    pub(crate) fn on_stream_over(&mut self, grown: u64) {
+        self.grown -= grown;
     }
 
     #[inline]
@@ -74,7 +105,7 @@ impl ConnectionFlow {
         is_new
     }
 
-    ///Withdraws DATA_BLOCKED, because no data waits for the peer's credit any more. It is requested again when
+    /// Withdraws DATA_BLOCKED, because no data waits for the peer's credit any more. It is requested again when
     /// data waits.
     pub(crate) fn withdraw_blocked(&mut self) {
         if std::mem::take(&mut self.is_data_blocked_due) {

@@ -166,7 +166,7 @@ impl ReceiveWindow {
         left <= window - self.autotune.step() && window > 0 && self.limit < MAX_VARINT
     }
 
-    ///Returns true if more than half of the window is used and a lost packet is the reason: the application has
+    /// Returns true if more than half of the window is used and a lost packet is the reason: the application has
     /// read nearly all readable bytes, and the others wait for a retransmission.
     #[inline]
     fn is_stalled(&self) -> bool {
@@ -184,27 +184,45 @@ impl ReceiveWindow {
 
     /// Returns the limit to announce now; never lower than before (RFC 9000 §4.1).
     pub(crate) fn announce(&mut self, now: Time, rtt: Duration) -> u64 {
+        self.announce_within(now, rtt, |_, size| size)
+    }
+
+    /// Returns the limit to announce now. A window that is about to grow gets the size that `bound` returns for its present
+    /// and its next one, which is between both.
+    pub(crate) fn announce_within(
+        &mut self,
+        now: Time,
+        rtt: Duration,
+        bound: impl FnOnce(u64, u64) -> u64,
+    ) -> u64 {
         self.announced_at = now;
-        if self.has_consumed_step() {
+        let before = self.size();
+        let has_step = self.has_consumed_step();
+        if has_step {
             let credited = self.credited();
             let consumed = credited.saturating_sub(self.announced);
             self.announced = credited;
             let keeps_up = self.keeps_up();
             self.autotune.on_consumed(now, rtt, consumed, keeps_up);
-            self.raise();
         } else if self.is_stalled() {
-            let before = self.autotune.window();
             self.autotune.on_stalled(now, rtt);
-            if self.autotune.window() > before {
-                self.raise();
-            }
+        }
+        let grows = self.size() > before;
+        if grows {
+            let size = bound(before, self.size());
+            self.autotune.shrink_to(size.max(before));
+        }
+        if has_step || grows {
+            let limit = self.credited().saturating_add(self.size());
+            self.limit = self.limit.max(limit.min(MAX_VARINT));
         }
         self.limit
     }
 
-    fn raise(&mut self) {
-        let limit = self.credited().saturating_add(self.autotune.window());
-        self.limit = self.limit.max(limit.min(MAX_VARINT));
+    /// Grows to `size` if the maximum and the budget allow it, or as far as they do. Returns the size.
+    pub(crate) fn grow_to(&mut self, now: Time, size: u64) -> u64 {
+        self.autotune.grow_to(now, size);
+        self.size()
     }
 
     /// Returns true if the peer reports that `known` is its limit although the frame that raised it

@@ -39,7 +39,7 @@ impl Conclusion {
         self.sends_done = false;
     }
 
-    ///Requests HANDSHAKE_DONE again, at most once per round trip, because the client seems not to have
+    /// Requests HANDSHAKE_DONE again, at most once per round trip, because the client seems not to have
     /// received it.
     pub(super) fn repeat_done(&mut self, now: Time, rtt: Duration) {
         if self.done_sent.is_some_and(|sent| now >= sent + rtt) {

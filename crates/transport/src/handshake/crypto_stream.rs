@@ -15,7 +15,7 @@ const MAX_PIECES: usize = 32;
 
 /// The handshake bytes of one encryption level, in both directions.
 ///
-///Memory depends on the bytes that arrived, and not on their offsets: a piece far ahead takes only its own
+/// Memory depends on the bytes that arrived, and not on their offsets: a piece far ahead takes only its own
 /// length.
 #[derive(Debug)]
 pub struct CryptoStream {
@@ -107,7 +107,7 @@ impl CryptoStream {
         self.insert_piece(index, offset, data).map(drop)
     }
 
-    ///Inserts bytes, none of which are in a piece, before the piece at `index`. Returns the number of new
+    /// Inserts bytes, none of which are in a piece, before the piece at `index`. Returns the number of new
     /// pieces.
     fn insert_piece(
         &mut self,

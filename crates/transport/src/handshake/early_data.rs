@@ -1,6 +1,7 @@
 //! The early data of a handshake: offered, accepted or rejected. RFC 9001 §4.6, RFC 9000 §7.4.1.
 
 use courser_crypto::Secret;
+use courser_wire::TransportErrorCode;
 use courser_wire::transport_parameters::TransportParameters;
 
 use crate::error::TransportError;
@@ -70,7 +71,7 @@ impl Early {
         self.remembered = Some(remembered);
     }
 
-    ///Records that a client sends a ClientHello. Returns true for the second one after an offer: it follows a
+    /// Records that a client sends a ClientHello. Returns true for the second one after an offer: it follows a
     /// HelloRetryRequest, which rejects the early data (RFC 8446 §4.1.2).
     pub(super) fn on_client_hello(&mut self) -> bool {
         std::mem::replace(&mut self.has_sent_hello, true) && self.state == EarlyData::Offered
@@ -82,6 +83,8 @@ impl Early {
     ///
     /// PROTOCOL_VIOLATION when the server accepts and lowers a limit (RFC 9000 §7.4.1, RFC 9221 §3) or
     /// no longer accepts RESET_STREAM_AT (draft-ietf-quic-reliable-stream-reset-10 §3), attack A62.
+    /// TRANSPORT_PARAMETER_ERROR when it accepts and changes address_discovery
+    /// (draft-ietf-quic-address-discovery-00 §3).
     pub(super) fn settle(
         &mut self,
         is_accepted: bool,
@@ -98,6 +101,11 @@ impl Early {
             let reason = format!("{name} is lower than in the session that was resumed");
             return Err(TransportError::protocol_violation(reason));
         }
+        if is_accepted && remembered.address_discovery != parameters.address_discovery {
+            let reason = "address_discovery differs from the session that was resumed";
+            let code = TransportErrorCode::TRANSPORT_PARAMETER_ERROR;
+            return Err(TransportError::new(code, reason));
+        }
         Ok(Some(self.state))
     }
 
@@ -109,7 +117,7 @@ impl Early {
     }
 }
 
-/// Returns the limits of a server that a client may assume in early data.Parameters that
+/// Returns the limits of a server that a client may assume in early data. Parameters that
 /// apply only to the past connection have their defaults (RFC 9000 §7.4.1).
 pub(super) fn remember(bytes: &[u8]) -> Option<Box<TransportParameters>> {
     let all = TransportParameters::decode(bytes, courser_base::Side::Server).ok()?;
@@ -126,6 +134,7 @@ pub(super) fn remember(bytes: &[u8]) -> Option<Box<TransportParameters>> {
         active_connection_id_limit: all.active_connection_id_limit,
         max_datagram_frame_size: all.max_datagram_frame_size,
         reset_stream_at: all.reset_stream_at,
+        address_discovery: all.address_discovery,
         ..TransportParameters::default()
     }))
 }
@@ -239,6 +248,20 @@ mod tests {
             offered().settle(true, &risen),
             Ok(Some(EarlyData::Accepted))
         );
+    }
+
+    #[test]
+    fn address_discovery_must_stay_as_it_was_remembered() {
+        let mut changed = parameters();
+        changed.address_discovery = Some(courser_wire::AddressDiscovery::Provides);
+        let error = offered().settle(true, &changed).unwrap_err();
+        assert_eq!(error.code.value(), 0x08);
+        let rejected = offered().settle(false, &changed);
+        assert_eq!(rejected, Ok(Some(EarlyData::Rejected)));
+        let mut bytes = Vec::new();
+        changed.encode(&mut bytes, None);
+        let remembered = remember(&bytes).expect("valid");
+        assert_eq!(remembered.address_discovery, changed.address_discovery);
     }
 
     #[test]

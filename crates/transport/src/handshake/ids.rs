@@ -85,7 +85,7 @@ impl HandshakeIds {
         self.peer.is_none_or(|source| source == packet.source)
     }
 
-    ///Stores the source ID of the server's first packet, to which later packets are sent (RFC 9000 §7.2).
+    /// Stores the source ID of the server's first packet, to which later packets are sent (RFC 9000 §7.2).
     /// Returns it when it is new.
     pub(super) fn on_first_packet(&mut self, packet: &Packet) -> Option<ConnectionId> {
         if self.peer.is_some() || packet.kind != PacketKind::Initial {
@@ -95,13 +95,13 @@ impl HandshakeIds {
         self.peer
     }
 
-    /// Returns true if a Version Negotiation packet to this client, sent from `source`,is acceptable:
+    /// Returns true if a Version Negotiation packet to this client, sent from `source`, is acceptable:
     /// only as the first response to its Initial (RFC 9000 §6.2).
     pub(super) fn is_unanswered_by(&self, source: &[u8]) -> bool {
         self.is_unanswered() && source == &self.original[..]
     }
 
-    ///Stores the source ID of a Retry (RFC 9000 §17.2.5.2). Returns false if the packet has to be discarded.
+    /// Stores the source ID of a Retry (RFC 9000 §17.2.5.2). Returns false if the packet has to be discarded.
     pub(super) fn on_retry(&mut self, packet: &Packet, bytes: &[u8]) -> bool {
         let is_acceptable = self.is_unanswered()
             && (1..=MAX_RETRY_TOKEN).contains(&packet.token.len())
@@ -151,6 +151,6 @@ fn mismatch(name: &str) -> TransportError {
     parameter_error(format!("{name} is not what the packets say"))
 }
 
-/// A client discards a Retry with a longer token (limit K95).Such a token would leave no space for
+/// A client discards a Retry with a longer token (limit K95). Such a token would leave no space for
 /// CRYPTO data in its Initials, and an attacker who saw the first Initial can forge the Retry.
 const MAX_RETRY_TOKEN: usize = 1024;

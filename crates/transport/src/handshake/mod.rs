@@ -120,7 +120,7 @@ impl Handshake {
         handshake
     }
 
-    /// Begins the handshake of a server,which first waits for the ClientHello. It accepts at
+    /// Begins the handshake of a server, which first waits for the ClientHello. It accepts at
     /// most `early_budget` bytes of 0-RTT packets.
     pub(crate) fn server(beginning: Beginning, ids: HandshakeIds, early_budget: u64) -> Self {
         let mut handshake = Self::new(beginning, ids, Turn::Read);
@@ -185,7 +185,7 @@ impl Handshake {
         self.ids.initial_destination()
     }
 
-    /// Returns the peer's transport parameters,once they are authentic. An idle server has dropped
+    /// Returns the peer's transport parameters, once they are authentic. An idle server has dropped
     /// them.
     #[inline]
     pub(crate) fn peer_parameters(&self) -> Option<&TransportParameters> {
@@ -224,7 +224,7 @@ impl Handshake {
     }
 
     /// Returns true when 1-RTT packets may be sent. A client first sends its Finished. A server may
-    /// send before it has the client's (RFC 9001 §5.7),but only to a validated address, or if
+    /// send before it has the client's (RFC 9001 §5.7), but only to a validated address, or if
     /// it has accepted early data: then the client has presented a ticket of ours.
     #[inline]
     pub(crate) fn may_send_application(&self, is_address_validated: bool) -> bool {
@@ -239,13 +239,13 @@ impl Handshake {
         self.early.state()
     }
 
-    ///Returns true if 0-RTT packets should be buffered: as long as the ClientHello is incomplete, their keys
+    /// Returns true if 0-RTT packets should be buffered: as long as the ClientHello is incomplete, their keys
     /// may still become available.
     pub(crate) fn may_get_early_keys(&self) -> bool {
         self.side().is_server() && !self.early.was_asked()
     }
 
-    ///Subtracts a 0-RTT packet of `len` bytes from a server's budget. Returns false when that is used up
+    /// Subtracts a 0-RTT packet of `len` bytes from a server's budget. Returns false when that is used up
     /// (limit K153).
     pub(crate) fn take_early_budget(&mut self, len: usize) -> bool {
         self.early.take_budget(len)
@@ -305,7 +305,7 @@ impl Handshake {
         self.ids.on_first_packet(packet)
     }
 
-    ///Processes a Retry in `bytes`, by which the server validates the client's address (RFC 9000
+    /// Processes a Retry in `bytes`, by which the server validates the client's address (RFC 9000
     /// §17.2.5.2). Returns false when the packet has to be discarded.
     pub(crate) fn on_retry(&mut self, packet: &Packet, bytes: &[u8]) -> bool {
         let is_acceptable = self.version.accepts(packet) && self.ids.on_retry(packet, bytes);
@@ -336,7 +336,7 @@ impl Handshake {
         self.crypto.discard(id);
     }
 
-    ///Processes a CRYPTO frame. Returns true when it repeats data of an Initial: the peer has not received our
+    /// Processes a CRYPTO frame. Returns true when it repeats data of an Initial: the peer has not received our
     /// acknowledgement of that data.
     ///
     /// # Errors
@@ -431,21 +431,21 @@ impl Handshake {
         Ok(())
     }
 
-    ///Processes a Handshake packet that arrived after its keys were discarded: the client may not have
+    /// Processes a Handshake packet that arrived after its keys were discarded: the client may not have
     /// received HANDSHAKE_DONE. The frame is sent again, at most once per round trip, because the packet may
     /// be forged.
     pub(crate) fn on_late_packet(&mut self, now: Time, rtt: Duration) {
         self.conclusion.repeat_done(now, rtt);
     }
 
-    ///Returns true once per connection: then data that the peer seems to lack may be repeated before the
+    /// Returns true once per connection: then data that the peer seems to lack may be repeated before the
     /// probe timeout. That compensates for one lost packet. If both ends did this each time, they would
     /// trigger each other endlessly (RFC 9002 §6.2.3).
     pub(crate) fn take_speed_up(&mut self) -> bool {
         !std::mem::replace(&mut self.was_sped_up, true)
     }
 
-    ///Processes the confirmation of the handshake. Frees the TLS session if no data for it can arrive.
+    /// Processes the confirmation of the handshake. Frees the TLS session if no data for it can arrive.
     pub(crate) fn on_confirmed(&mut self) {
         if self.tls.here().is_some_and(|tls| tls.can_be_dropped()) {
             self.tls = Tls::Gone;
@@ -556,7 +556,7 @@ impl Handshake {
         self.tls.take_listed()
     }
 
-    ///Puts back the session of a finished task. Returns false when no task is awaited, as on a connection
+    /// Puts back the session of a finished task. Returns false when no task is awaited, as on a connection
     /// that is over.
     ///
     /// # Errors
@@ -572,7 +572,7 @@ impl Handshake {
         Ok(true)
     }
 
-    ///Processes a panic of TLS in a task, which has lost the session. Returns false when no task is awaited.
+    /// Processes a panic of TLS in a task, which has lost the session. Returns false when no task is awaited.
     pub(crate) fn on_tls_lost(&mut self) -> bool {
         let is_awaited = matches!(self.tls, Tls::Away);
         if is_awaited {
@@ -588,7 +588,7 @@ impl Handshake {
     }
 }
 
-///Maximum length of a token, so that a ClientHello fits into the same Initial. Longer tokens are neither
+/// Maximum length of a token, so that a ClientHello fits into the same Initial. Longer tokens are neither
 /// stored nor used (limit K36).
 const MAX_TOKEN: usize = 512;
 

@@ -15,7 +15,7 @@ use crate::error::TransportError;
 use crate::space::SpaceId;
 
 impl Handshake {
-    ///Lets TLS read and write until other parts of the connection have to react: then returns the step.
+    /// Lets TLS read and write until other parts of the connection have to react: then returns the step.
     /// Returns `None` when TLS can do no more at present. While TLS is in a task, bytes that arrive wait
     /// (limit K01).
     ///
@@ -95,7 +95,7 @@ impl Handshake {
         Ok(self.keys.take().map(|keys| Step::Keys(*keys)))
     }
 
-    /// Asks TLS once for the secret of 0-RTT packets.A client has it from the start, a server when it
+    /// Asks TLS once for the secret of 0-RTT packets. A client has it from the start, a server when it
     /// has read the ClientHello and derived the keys of the next level.
     fn early_step(&mut self) -> Option<Step> {
         let is_server = self.side().is_server();
@@ -234,7 +234,7 @@ impl Handshake {
         Ok(Some(Step::Complete))
     }
 
-    ///Completes the handshake, and returns its duration. `next_number` is the number of the next 1-RTT
+    /// Completes the handshake, and returns its duration. `next_number` is the number of the next 1-RTT
     /// packet.
     ///
     /// # Errors

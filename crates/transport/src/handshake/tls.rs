@@ -20,7 +20,7 @@ pub(crate) type Session = Foreign<Box<dyn TlsSession>, true>;
 ///            │           ▲
 ///            └─► Away ───┘
 /// ```
-/// All states lead to `Gone` when the connection is over.A connection whose TLS work is not
+/// All states lead to `Gone` when the connection is over. A connection whose TLS work is not
 /// offloaded has only the two states on the right.
 pub(crate) enum Tls {
     /// The connection owns the session.
@@ -99,7 +99,7 @@ impl Tls {
 
 /// TLS work of one connection: handshake bytes that have to be read.
 ///
-///It may run on any thread and take any time, because it calls resolvers, verifiers and signers of the
+/// It may run on any thread and take any time, because it calls resolvers, verifiers and signers of the
 /// application. See
 /// [`Endpoint::poll_tls_task`](crate::Endpoint::poll_tls_task).
 #[must_use = "without its result the handshake does not continue"]

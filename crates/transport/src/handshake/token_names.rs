@@ -9,7 +9,7 @@ use courser_wire::Version;
 
 /// Returns the name of the server at `peer`, whose name in TLS is `server_name`. The port is omitted if it is 443.
 ///
-/// Different ports of one host are different servers (RFC 9110 §4.3.1),so tokens and tickets of one are not sent
+/// Different ports of one host are different servers (RFC 9110 §4.3.1), so tokens and tickets of one are not sent
 /// to another: a token would disclose that the client has been at the other one (RFC 9000 §8.1.3). The same
 /// holds for equal link-local addresses in different zones.
 pub(crate) fn server_at(server_name: &str, peer: SocketAddr) -> String {

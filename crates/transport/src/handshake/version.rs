@@ -9,7 +9,7 @@ use crate::error::TransportError;
 
 /// The versions of one connection.
 ///
-///A server negotiates when it has the client's transport parameters. A client reads the result from long
+/// A server negotiates when it has the client's transport parameters. A client reads the result from long
 /// headers (RFC 9369 §4):
 ///
 /// ```text
@@ -99,7 +99,7 @@ impl Negotiation {
         is_needed.then(|| VersionInformation::new(chosen, self.supported))
     }
 
-    ///Returns true if a server may change the version, so that its first flight depends on the client's
+    /// Returns true if a server may change the version, so that its first flight depends on the client's
     /// transport parameters.
     pub(crate) fn depends_on_client(&self) -> bool {
         self.moves_clients && self.supported.first() != Some(self.original)
@@ -135,7 +135,7 @@ impl Negotiation {
             .filter(|&version| is_candidate && version != self.current)
     }
 
-    ///Processes an authentic Initial of the server. Returns true if it is the first one of another version,
+    /// Processes an authentic Initial of the server. Returns true if it is the first one of another version,
     /// which is then the negotiated one.
     pub(crate) fn on_server_packet(&mut self, packet: &Packet) -> bool {
         let Some(version) = self.other(packet) else {
@@ -179,7 +179,7 @@ impl Negotiation {
         self.supported.choose(is_possible).unwrap_or(self.original)
     }
 
-    ///Processes the peer's parameters. Returns true on a server that switches to another version.
+    /// Processes the peer's parameters. Returns true on a server that switches to another version.
     ///
     /// # Errors
     ///

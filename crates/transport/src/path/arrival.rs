@@ -17,6 +17,8 @@ pub(crate) enum Arrival {
     /// It arrived from another port during the handshake: the NAT of the client may have rebound. Initial
     /// packets can be forged, so only a Handshake packet shows it.
     Rebound,
+    /// It arrived from an address to which the peer may not move, and may be a probe for a direct path.
+    Probe,
     /// It arrived from an address to which the peer may not move.
     Elsewhere,
 }
@@ -45,6 +47,7 @@ impl Arrival {
         match self {
             Self::OnPath | Self::Known | Self::MayMove => true,
             Self::Rebound => kind == PacketKind::Handshake,
+            Self::Probe => kind == PacketKind::OneRtt,
             Self::Elsewhere => false,
         }
     }
@@ -52,7 +55,7 @@ impl Arrival {
 
 impl Paths {
     /// Counts a datagram towards the limit of its address, and decides which of its packets are accepted.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn on_datagram(
         &mut self,
         place: &Place,
@@ -171,6 +174,7 @@ mod tests {
             (Arrival::Known, [true; 4]),
             (Arrival::MayMove, [true; 4]),
             (Arrival::Rebound, [false, false, true, false]),
+            (Arrival::Probe, [false, false, false, true]),
             (Arrival::Elsewhere, [false; 4]),
         ] {
             assert_eq!(

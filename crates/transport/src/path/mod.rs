@@ -11,6 +11,7 @@ mod moves;
 pub mod network_path;
 pub mod paths;
 mod preferred;
+pub(crate) mod spin;
 pub mod validation;
 
 pub(crate) use self::arrival::{AllowedMoves, Arrival};

@@ -136,6 +136,21 @@ impl Path {
         self.amplification.is_validated()
     }
 
+    /// Begins to validate a path whose link may be down, with a challenge after each `interval`.
+    pub(crate) fn begin_patient_validation(
+        &mut self,
+        now: Time,
+        interval: std::time::Duration,
+        period: std::time::Duration,
+    ) {
+        self.validation.start_patiently(now, interval, period);
+    }
+
+    /// Lifts the limit on bytes to an address that is validated on another path.
+    pub(crate) fn exempt(&mut self) {
+        self.amplification.exempt();
+    }
+
     /// Records that the peer's address is validated.
     pub fn on_validated(&mut self) {
         self.amplification.on_validated();

@@ -8,6 +8,7 @@ use super::attempts::Attempts;
 use super::moves::Moves;
 pub use super::network_path::PathIndex;
 use super::network_path::{MIN_DATAGRAM, Path, Place};
+use super::spin::Spin;
 use super::validation::{Expired, Proof};
 use crate::cid::ConnectionIds;
 
@@ -40,6 +41,8 @@ pub struct Paths {
     unanswered: Vec<FourTuple>,
     /// The probe timeout before there is a sample of the round-trip time.
     initial_pto: Duration,
+    /// Each path ID has a spin bit of its own (RFC 10069 §5.8).
+    pub(crate) spin: Spin,
 }
 
 /// The addresses to which the peer may move (RFC 9000 §9).
@@ -104,7 +107,24 @@ impl Paths {
             next_new_at: Time::ZERO,
             removed: Vec::new(),
             unanswered: Vec::new(),
+            spin: Spin::Off,
         }
+    }
+
+    /// Creates the table of a further path of the same connection.
+    pub fn of_path(&self, path: Path) -> Self {
+        let mut paths = Self::new(path, Duration::ZERO);
+        paths.initial_pto = self.initial_pto;
+        paths.peer_moves = self.peer_moves;
+        paths.spin = self.spin.of_new_path();
+        paths
+    }
+
+    /// Begins to validate a path of another path ID. It may be much slower than this one, whose probe timeout is `pto`
+    /// (RFC 9000 §8.2.4): the answers to the last three challenges count, and these span as long as the initial timeout.
+    pub fn begin_validation_of(&self, now: Time, path: &mut Path, pto: Duration) {
+        let pto = pto.max(self.initial_pto);
+        path.begin_patient_validation(now, pto / 3, pto.saturating_mul(3));
     }
 
     /// Sets the addresses to which the peer may move.

@@ -83,6 +83,15 @@ impl Validation {
         self.start_at(ChallengeState::OnlySize, now, pto);
     }
 
+    /// Starts a validation with a challenge after each `interval`, which fails after `period`: the link of the path may be
+    /// down, and return.
+    pub fn start_patiently(&mut self, now: Time, interval: Duration, period: Duration) {
+        self.start_at(ChallengeState::Unsent, now, interval);
+        if let Some(challenge) = &mut self.challenge {
+            challenge.fails_at = now + period;
+        }
+    }
+
     fn start_at(&mut self, state: ChallengeState, now: Time, pto: Duration) {
         if self.challenge.is_some() {
             return;

@@ -16,7 +16,7 @@ use courser_crypto::{
     header_protection,
 };
 use courser_wire::packet::{Packet, PacketKind, reserved_bits_are_zero, short::key_phase_bit};
-use courser_wire::{TransportErrorCode, packet_number};
+use courser_wire::{PathId, TransportErrorCode, packet_number};
 
 #[cfg(test)]
 pub(crate) use self::one_rtt::HASTY_UPDATE;
@@ -111,6 +111,8 @@ pub(crate) enum OpenFailure {
 /// The number of a packet that is to be sealed, and its position in the packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sealing {
+    /// The path of a 1-RTT packet.
+    pub(crate) path: PathId,
     pub(crate) number: u64,
     /// Offset of the packet number from the start of the packet.
     pub(crate) number_offset: usize,
@@ -275,12 +277,12 @@ impl PacketProtection {
     }
 
     /// Removes the protection of a packet at the start of `bytes`, which end where the packet ends.
-    /// `expected` is the packet number to expect in its space.
+    /// `expected` is the packet number to expect in its space, and `path` the path of a 1-RTT packet.
     pub(crate) fn open(
         &mut self,
         now: Time,
         pto: impl Fn() -> ProbeTimeouts,
-        expected: u64,
+        (path, expected): (PathId, u64),
         packet: &Packet,
         bytes: &mut [u8],
     ) -> Result<Opened, OpenFailure> {
@@ -305,7 +307,7 @@ impl PacketProtection {
         let (header, payload) = bytes.split_at_mut(payload_start);
         let opened = match packet.kind {
             PacketKind::ZeroRtt => self.open_early_payload(number, header, payload)?,
-            _ => self.open_payload(packet, number, header, payload)?,
+            _ => self.open_payload(packet, (path, number), header, payload)?,
         };
         let Some(opened) = opened else {
             return Err(match self.forgeries.on_failure() {
@@ -352,7 +354,7 @@ impl PacketProtection {
     fn open_payload(
         &mut self,
         packet: &Packet,
-        number: u64,
+        (path, number): (PathId, u64),
         header: &[u8],
         payload: &mut [u8],
     ) -> Result<Option<OpenedPayload>, OpenFailure> {
@@ -363,7 +365,7 @@ impl PacketProtection {
             return Ok(opened.ok().map(OpenedPayload::without_update));
         }
         let keys = self.one_rtt.keys.as_mut().ok_or(OpenFailure::NoKeys)?;
-        match keys.open(number, key_phase_bit(header[0]), header, payload) {
+        match keys.open(path, number, key_phase_bit(header[0]), header, payload) {
             Ok(opened) => Ok(Some(OpenedPayload {
                 len: opened.len,
                 peer_updated: opened.peer_updated,
@@ -381,6 +383,7 @@ impl PacketProtection {
     #[inline]
     pub(crate) fn seal(&mut self, id: SpaceId, packet: Sealing, bytes: &mut [u8]) {
         let Sealing {
+            path,
             number,
             number_offset,
             number_len,
@@ -393,7 +396,7 @@ impl PacketProtection {
                     header_protection::protect(keys.header(), bytes, number_offset, number_len);
                 }
             } else if let Some(keys) = &mut self.one_rtt.keys {
-                keys.seal_packet(number, bytes, header_len);
+                keys.seal_packet(path, number, bytes, header_len);
                 keys.protect(bytes, number_offset, number_len);
             }
         } else if let Some(keys) = self.long_keys(id) {
@@ -421,10 +424,10 @@ impl PacketProtection {
         Ok(TruncatedNumber { len, value })
     }
 
-    /// Updates the 1-RTT keys. `next_number` is the number of the first packet of the new phase.
-    pub(crate) fn update(&mut self, now: Time, next_number: u64) -> Result<(), KeyUpdateBlocked> {
+    /// Updates the 1-RTT keys.
+    pub(crate) fn update(&mut self, now: Time) -> Result<(), KeyUpdateBlocked> {
         self.one_rtt.derive();
-        self.one_rtt.update(now, next_number)
+        self.one_rtt.update(now)
     }
 
     /// Returns true if the 1-RTT keys should be updated.
@@ -443,9 +446,13 @@ impl PacketProtection {
     /// # Errors
     ///
     /// KEY_UPDATE_ERROR if it has not.
-    pub(crate) fn check_acknowledged(&self, largest: u64) -> Result<(), TransportError> {
+    pub(crate) fn check_acknowledged(
+        &self,
+        path: PathId,
+        largest: u64,
+    ) -> Result<(), TransportError> {
         let keys = self.one_rtt.keys.as_ref();
-        if keys.is_some_and(|keys| keys.acknowledgment_breaks_phase(largest)) {
+        if keys.is_some_and(|keys| keys.acknowledgment_breaks_phase(path, largest)) {
             let code = TransportErrorCode::KEY_UPDATE_ERROR;
             let reason = "acknowledged the new key phase in packets of the old one";
             return Err(TransportError::new(code, reason));
@@ -455,9 +462,9 @@ impl PacketProtection {
 
     /// Processes the acknowledgement of a 1-RTT packet. If it has the current phase, the next update may
     /// begin.
-    pub(crate) fn on_packet_acked(&mut self, number: u64) {
+    pub(crate) fn on_packet_acked(&mut self, path: PathId, number: u64) {
         if let Some(keys) = &mut self.one_rtt.keys {
-            keys.on_packet_acked(number);
+            keys.on_packet_acked(path, number);
         }
     }
 
@@ -524,7 +531,9 @@ impl PacketProtection {
     /// Seals a packet without protecting its header.
     pub(crate) fn seal_only(&mut self, id: SpaceId, number: u64, bytes: &mut [u8], header: usize) {
         match (id, &mut self.one_rtt.keys) {
-            (SpaceId::Application, Some(keys)) => keys.seal_packet(number, bytes, header),
+            (SpaceId::Application, Some(keys)) => {
+                keys.seal_packet(PathId::ZERO, number, bytes, header);
+            }
             (SpaceId::Application, None) => panic!("1-RTT keys"),
             _ => {
                 let keys = self.long_keys(id).expect("keys of the space");

@@ -142,11 +142,11 @@ impl OneRtt {
         self.keys.as_ref().is_some_and(|keys| keys.key_phase())
     }
 
-    /// Updates the keys. `next_number` is the number of the first packet of the new phase.
+    /// Updates the keys.
     ///
     /// Waits for as long as old receive keys are kept: three probe timeouts (§6.5). A peer that counts
     /// hasty updates (limit K96) would end the connection otherwise.
-    pub(super) fn update(&mut self, now: Time, next_number: u64) -> Result<(), KeyUpdateBlocked> {
+    pub(super) fn update(&mut self, now: Time) -> Result<(), KeyUpdateBlocked> {
         let Some(keys) = &mut self.keys else {
             return Err(KeyUpdateBlocked::NotConfirmed);
         };
@@ -156,7 +156,7 @@ impl OneRtt {
         if self.drop_previous_at.is_some_and(|at| at > now) {
             return Err(KeyUpdateBlocked::TooSoon);
         }
-        keys.update(next_number);
+        keys.update();
         self.updates += 1;
         Ok(())
     }

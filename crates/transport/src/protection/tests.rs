@@ -38,6 +38,7 @@ fn seal(end: &mut PacketProtection, number: u64, payload: &[u8]) -> Vec<u8> {
     let len = bytes.len();
     patch_length(&mut bytes, length_field, len - number_offset);
     let sealing = Sealing {
+        path: PathId::ZERO,
         number,
         number_offset,
         number_len: 2,
@@ -52,7 +53,7 @@ fn open(end: &mut PacketProtection, bytes: &mut [u8]) -> Result<Opened, OpenFail
         full: PTO,
         without_delay: PTO,
     };
-    end.open(Time::ZERO, pto, 0, &packet, bytes)
+    end.open(Time::ZERO, pto, (PathId::ZERO, 0), &packet, bytes)
 }
 
 #[test]
@@ -97,11 +98,11 @@ fn one_rtt_keys_can_be_queried_before_they_exist() {
     let [mut client, _] = ends();
     assert_eq!(client.key_phase(), None);
     assert_eq!(
-        client.update(Time::ZERO, 0),
+        client.update(Time::ZERO),
         Err(KeyUpdateBlocked::NotConfirmed)
     );
     assert!(!client.is_update_due() && !client.is_exhausted());
-    assert_eq!(client.check_acknowledged(7), Ok(()));
+    assert_eq!(client.check_acknowledged(PathId::ZERO, 7), Ok(()));
     let quoted = client.unprotect_quote(&mut [0; 40], 9);
     assert_eq!(quoted, Err(QuoteFailure::NoKeys));
 }

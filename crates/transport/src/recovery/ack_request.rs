@@ -11,7 +11,7 @@ use crate::space::sent::SentFrame;
 
 /// The ACK frequency that we request, and the requests that the peer has confirmed.
 ///
-///With a large window and without losses, an ACK for every second packet costs both ends work without
+/// With a large window and without losses, an ACK for every second packet costs both ends work without
 /// effect: eight in a round trip keep window, pacing and delivery rate exact. In slow start, after a loss and
 /// with small windows every ACK is useful, and the default applies.
 #[derive(Debug, Default)]
@@ -84,7 +84,17 @@ impl AckRequest {
         }
     }
 
-    ///Processes the peer's parameters. No request is sent unless the peer accepts requests and `is_enabled` is
+    /// Returns the state for a further path: the same delay of the peer, and no requests, because those of the first
+    /// path hold for all.
+    pub fn of_path(&self) -> Self {
+        Self {
+            announced: self.announced,
+            confirmed: self.max_ack_delay(),
+            ..Self::default()
+        }
+    }
+
+    /// Processes the peer's parameters. No request is sent unless the peer accepts requests and `is_enabled` is
     /// true.
     pub fn on_peer_parameters(
         &mut self,
@@ -108,7 +118,7 @@ impl AckRequest {
         self.confirmed.max(self.unconfirmed)
     }
 
-    ///Returns the longest time by which the peer delays an ACK without a request: `max_ack_delay` of its
+    /// Returns the longest time by which the peer delays an ACK without a request: `max_ack_delay` of its
     /// transport parameters.
     pub fn announced_max_ack_delay(&self) -> Duration {
         self.announced
@@ -216,7 +226,7 @@ impl AckRequest {
         }
     }
 
-    ///Processes the loss of a request. It is sent again with a new sequence number, unless a newer one has
+    /// Processes the loss of a request. It is sent again with a new sequence number, unless a newer one has
     /// replaced it.
     pub fn on_lost(&mut self, sequence: u64) {
         if self.in_flight == Some(sequence) {

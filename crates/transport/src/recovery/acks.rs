@@ -282,7 +282,7 @@ impl LossRecovery {
         self.settle_acked(id, sent.frames, owners);
     }
 
-    ///Subtracts a packet from the bytes in flight of a path that is not in use, in case the connection returns
+    /// Subtracts a packet from the bytes in flight of a path that is not in use, in case the connection returns
     /// to it.
     #[cold]
     pub(super) fn take_from_other(&mut self, sent: &Sent<SentFrames>) {
@@ -338,11 +338,11 @@ impl LossRecovery {
     }
 }
 
-///Returns the delay of an ACK of an Initial or Handshake packet, as the frame reports it. The exponent is 3
+/// Returns the delay of an ACK of an Initial or Handshake packet, as the frame reports it. The exponent is 3
 /// while the peer's parameters are not known (RFC 9000 §18.2).
 fn handshake_ack_delay(frame: &Ack<'_>) -> Duration {
     Duration::from_micros(frame.delay.saturating_mul(1 << 3))
 }
 
-///An ACK with at most this delay counts as immediate: the default of `max_ack_delay` (RFC 9000 §18.2).
+/// An ACK with at most this delay counts as immediate: the default of `max_ack_delay` (RFC 9000 §18.2).
 const IMMEDIATE: Duration = Duration::from_millis(25);

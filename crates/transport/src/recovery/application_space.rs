@@ -60,7 +60,7 @@ impl ApplicationSpace {
         !self.lately_lost.is_empty()
     }
 
-    /// Removes and returns the lost packets that are acknowledged now.Drops the records
+    /// Removes and returns the lost packets that are acknowledged now. Drops the records
     /// of packets that were lost longer than `memory` ago.
     pub(super) fn take_late(
         &mut self,

@@ -1,6 +1,6 @@
 //! The optional features that the next packets may use.
 //!
-//!Packets of a probe timeout and repeated packets of the handshake use none, and have the base size, so that
+//! Packets of a probe timeout and repeated packets of the handshake use none, and have the base size, so that
 //! they arrive on every path that works at all.
 
 use courser_base::{Ecn, Time};
@@ -101,7 +101,7 @@ impl LossRecovery {
     ///
     /// A client that repeats its first flight sends it without a mark. If the network drops marked
     /// packets in both directions, an answer with marks would cost another timeout, so marks begin
-    /// with a trial then.A client that never marks its first flight has no disadvantage: marks
+    /// with a trial then. A client that never marks its first flight has no disadvantage: marks
     /// become useful with more data.
     #[inline]
     pub(crate) fn on_mark_received(&mut self, ecn: Ecn) {

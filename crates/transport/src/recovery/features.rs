@@ -116,7 +116,7 @@ impl LostByFeature {
 }
 
 impl Features {
-    /// Creates the features of a new path.Those that failed on other paths of the endpoint are
+    /// Creates the features of a new path. Those that failed on other paths of the endpoint are
     /// disabled until a trial succeeds.
     pub(super) fn new(experience: &Experience) -> Self {
         let mut features = Self::default();
@@ -179,7 +179,7 @@ impl Features {
 
     /// Returns the maximum number of datagrams in the next batch.
     ///
-    ///On a path that has not delivered a batch yet, only one batch is in flight, and other datagrams are sent
+    /// On a path that has not delivered a batch yet, only one batch is in flight, and other datagrams are sent
     /// one by one. After a loss the next batch is small, and is sent only if more data follows, whose
     /// acknowledgement shows the loss of the batch without a probe timeout.
     pub(super) fn max_segments(&self, now: Time, is_ahead: bool) -> usize {

@@ -23,7 +23,7 @@ pub(crate) struct Filling<'a> {
 }
 
 impl LossRecovery {
-    ///Returns the records of frames, to which a packet adds while it is built, and the rest of loss recovery.
+    /// Returns the records of frames, to which a packet adds while it is built, and the rest of loss recovery.
     #[inline]
     pub(crate) fn filling(&mut self) -> (&mut FrameLists, Filling<'_>) {
         let filling = Filling {
@@ -61,7 +61,7 @@ impl Filling<'_> {
         self.spaces.application.space.ping || self.ack_request.has_frames_to_send()
     }
 
-    ///Returns true if a probe of the handshake has other frames to send than an ACK. `has_crypto` is true if
+    /// Returns true if a probe of the handshake has other frames to send than an ACK. `has_crypto` is true if
     /// CRYPTO data of the space is unsent or lost.
     #[inline]
     pub(crate) fn is_handshake_probe(&self, id: SpaceId, has_crypto: bool) -> bool {
@@ -69,7 +69,7 @@ impl Filling<'_> {
         space.is_some_and(|space| space.probes > 0 && (space.ping || has_crypto))
     }
 
-    ///Requests a PING in a space, unless an ack-eliciting packet is in flight: one is enough, and a peer that
+    /// Requests a PING in a space, unless an ack-eliciting packet is in flight: one is enough, and a peer that
     /// acknowledges none must not make us send more.
     pub(crate) fn request_ping_if_none_in_flight(&mut self, id: SpaceId) {
         if let Some(space) = self.spaces.get_mut(id)
@@ -82,7 +82,7 @@ impl Filling<'_> {
     /// Writes a PING that is due.
     ///
     /// A probe must not wait for the delay that the peer was granted
-    /// (draft-ietf-quic-ack-frequency-12 §7).If it was not acknowledged, the next probe contains a PING,
+    /// (draft-ietf-quic-ack-frequency-12 §7). If it was not acknowledged, the next probe contains a PING,
     /// which every peer supports.
     #[inline]
     pub(crate) fn write_ping(&mut self, id: SpaceId, packet: &mut PacketBuilder<'_>) {
@@ -104,7 +104,7 @@ impl Filling<'_> {
         self.ack_request.write_frames(packet);
     }
 
-    ///Fills an MTU probe with PING and PADDING (RFC 9000 §14.4). If the peer accepts it, IMMEDIATE_ACK replaces
+    /// Fills an MTU probe with PING and PADDING (RFC 9000 §14.4). If the peer accepts it, IMMEDIATE_ACK replaces
     /// PING (draft-ietf-quic-ack-frequency-12 §8.3).
     pub(crate) fn write_size_probe(&self, probe: u32, size: u16, packet: &mut PacketBuilder<'_>) {
         write_ack_request(self.ack_request.is_offered(), packet);

@@ -184,7 +184,7 @@ impl LossRecovery {
         self.stats.congestion_events_undone += u64::from(is_undone);
     }
 
-    ///Drops the snapshots of the delivery rate from before the oldest packet in flight, which no sample needs
+    /// Drops the snapshots of the delivery rate from before the oldest packet in flight, which no sample needs
     /// any more.
     pub(super) fn drop_snapshots(&mut self, id: SpaceId) {
         if id != SpaceId::Application {
@@ -269,6 +269,6 @@ fn loss_trigger(number: u64, detector: &LossDetector) -> LossTrigger {
     }
 }
 
-///Probe timeouts after which the record of a lost packet is dropped: a packet that is only reordered arrives
+/// Probe timeouts after which the record of a lost packet is dropped: a packet that is only reordered arrives
 /// earlier.
 const SPURIOUS_MEMORY: u32 = 3;

@@ -2,7 +2,7 @@
 //! RFC 9002.
 //!
 //! [`LossRecovery`] owns the sending half of each packet number space and the [`PathRecovery`] of each
-//! path. It knows numbers, times and sizes.It does not interpret frames: it notifies
+//! path. It knows numbers, times and sizes. It does not interpret frames: it notifies
 //! their [`FrameOwners`] of acknowledgements and losses.
 
 pub(crate) mod ack_request;
@@ -139,6 +139,81 @@ impl LossRecovery {
         }
     }
 
+    /// Creates the state of a further path of the same connection (RFC 10069), whose handshake is confirmed.
+    pub(crate) fn of_path(&self, now: Time, rng: &mut Rng) -> Self {
+        let mut recovery = Self::new(
+            now,
+            self.side,
+            Arc::clone(&self.config),
+            self.experience.clone(),
+            rng,
+        );
+        // Packet numbers of further paths begin at 0 (RFC 10069 §2.4).
+        recovery.first_numbers = FirstNumbers::default();
+        recovery.spaces.application = ApplicationSpace::new(&self.config, 0, rng);
+        recovery.phase = Phase::Confirmed;
+        recovery.ack_request = self.ack_request.of_path();
+        recovery.ack_delay_exponent = self.ack_delay_exponent;
+        recovery.paths.set_peer_limit(self.paths.peer_limit());
+        recovery
+    }
+
+    /// Passes the content of all packets in flight to other paths, and forgets the packets: nothing is
+    /// sent on this path any more.
+    pub(crate) fn give_up(&mut self, owners: &mut impl FrameOwners) {
+        self.drop_sent(SpaceId::Application, |frame| {
+            owners.on_frame_lost(SpaceId::Application, frame);
+        });
+        self.paced_until = None;
+        self.search_at = None;
+        self.probe_timer.end_backoff();
+    }
+
+    /// Queues the content of all packets in flight again that were not repeated before, because the path may be dead.
+    /// Their acknowledgements still count.
+    pub(crate) fn repeat_all(&mut self, owners: &mut impl FrameOwners) {
+        let application = &mut self.spaces.application;
+        let before = application.repeated;
+        let eliciting = application.space.sent.iter().filter(|(number, sent)| {
+            sent.ack_eliciting && before.is_none_or(|before| *number > before)
+        });
+        let all: Vec<_> = eliciting
+            .map(|(number, sent)| (number, sent.frames))
+            .collect();
+        application.repeated = all.last().map(|(number, _)| *number).or(before);
+        for (_, frames) in all {
+            self.repeat(SpaceId::Application, frames, owners, |frame| {
+                !frame.is_datagram()
+            });
+        }
+    }
+
+    /// Queues the content of packets in flight again that were not repeated before, oldest first and `budget` bytes at most, because
+    /// another path delivers it sooner. Returns the bytes of the packets. Their acknowledgements still count.
+    pub(crate) fn repeat_within(&mut self, budget: u64, owners: &mut impl FrameOwners) -> u64 {
+        let application = &mut self.spaces.application;
+        let before = application.repeated;
+        let eliciting = application.space.sent.iter().filter(|(number, sent)| {
+            sent.ack_eliciting && before.is_none_or(|before| *number > before)
+        });
+        let (mut all, mut bytes) = (Vec::new(), 0);
+        for (number, sent) in eliciting {
+            bytes += u64::from(sent.size);
+            if bytes > budget {
+                bytes -= u64::from(sent.size);
+                break;
+            }
+            all.push(sent.frames);
+            application.repeated = Some(number);
+        }
+        for frames in all {
+            self.repeat(SpaceId::Application, frames, owners, |frame| {
+                matches!(frame, SentFrame::Stream { .. })
+            });
+        }
+        bytes
+    }
+
     /// Creates a packet number space whose keys became available.
     pub(crate) fn open_space(&mut self, id: SpaceId) {
         let first = self.first_numbers.of(id);
@@ -208,7 +283,7 @@ impl LossRecovery {
         self.probe_timer.on_activity(now);
     }
 
-    ///Drops the records of 0-RTT packets that the server has rejected (RFC 9002 §6.4). Only their datagrams are
+    /// Drops the records of 0-RTT packets that the server has rejected (RFC 9002 §6.4). Only their datagrams are
     /// reported as lost: their streams were removed.
     pub(crate) fn forget_early_data(&mut self, owners: &mut impl FrameOwners) {
         self.drop_sent(SpaceId::Application, |frame| {
@@ -238,7 +313,7 @@ impl LossRecovery {
 
     /// Processes the end of the handshake: probes may be sent for 1-RTT packets.
     ///
-    ///Even if early data fills the window of a client, its Finished is sent. Otherwise both ends could deadlock:
+    /// Even if early data fills the window of a client, its Finished is sent. Otherwise both ends could deadlock:
     /// the server's acknowledgements of early data may be lost, and without the Finished it sends no probes (RFC
     /// 9002 §6.2.1).
     pub(crate) fn on_handshake_complete(&mut self) {
@@ -262,6 +337,24 @@ impl LossRecovery {
     /// Adds the state of a new path.
     pub(crate) fn open_path(&mut self, now: Time) -> PathKey {
         self.paths.open(now, &self.config, &self.experience)
+    }
+
+    /// Records that a path of its own path ID is validated. Challenges without an answer, from the time while its link was
+    /// down, are no sign of congestion.
+    pub(crate) fn on_path_opened(&mut self, now: Time) {
+        if !self.paths.active().rtt.has_sample() {
+            // The acknowledgement of the challenge may be lost, and the choice of a path depends on the round trip.
+            self.request_ping(SpaceId::Application);
+        }
+        let unanswered = self.spaces.application.space.ack_eliciting;
+        if unanswered <= 1 && self.stats.packets_lost == 0 {
+            return;
+        }
+        self.drop_all_sent(SpaceId::Application);
+        self.probe_timer = ProbeTimer::new(now);
+        self.paths
+            .active_mut()
+            .restart_congestion(now, &self.config);
     }
 
     /// Drops the state of a path that was removed.
@@ -334,7 +427,7 @@ impl LossRecovery {
         self.spaces.application.space.ping || self.ack_request.has_frames_to_send()
     }
 
-    ///Returns the probe timeout of the path in use without backoff. It includes the longest time by which the
+    /// Returns the probe timeout of the path in use without backoff. It includes the longest time by which the
     /// peer delays an ACK.
     pub(crate) fn pto(&self) -> Duration {
         self.paths.active().pto(self.ack_request.max_ack_delay())
@@ -407,6 +500,27 @@ impl LossRecovery {
         self.probe_timer.unanswered()
     }
 
+    /// Returns the number of probe timeouts since the last acknowledgement.
+    #[inline]
+    pub(crate) fn unanswered_timeouts(&self) -> u32 {
+        self.probe_timer.count()
+    }
+
+    /// Returns the settings of the connection.
+    pub(crate) fn config(&self) -> &TransportConfig {
+        &self.config
+    }
+
+    /// Returns the largest path ID that the peer may use at first, if several paths are offered.
+    pub(crate) fn initial_max_path_id(&self) -> Option<courser_wire::PathId> {
+        self.config.initial_max_path_id()
+    }
+
+    /// Creates the scheduler of several paths.
+    pub(crate) fn path_scheduler(&self) -> Box<dyn courser_recovery::PathScheduler> {
+        self.config.path_scheduler.make()
+    }
+
     /// Returns true if there were as many probe timeouts in a row as the configuration allows.
     pub(crate) fn has_too_many_ptos(&self) -> bool {
         let limit = self.config.max_ptos;
@@ -443,7 +557,7 @@ impl LossRecovery {
         self.spaces.get(id).is_some_and(|it| it.ack_eliciting > 0)
     }
 
-    ///Returns true if the peer is known to have validated our address. Otherwise it may be unable to send, and
+    /// Returns true if the peer is known to have validated our address. Otherwise it may be unable to send, and
     /// wait for us although nothing is in flight (RFC 9002 §6.2.2.1). Always true on a server; on a client after
     /// a Handshake packet was acknowledged or the handshake is complete.
     pub(super) fn is_validated_by_peer(&self) -> bool {
@@ -458,7 +572,7 @@ impl LossRecovery {
         self.paced_until
     }
 
-    ///Returns the timer of loss detection and probes. `budget` is the number of bytes that may be sent to an
+    /// Returns the timer of loss detection and probes. `budget` is the number of bytes that may be sent to an
     /// unvalidated address.
     pub(crate) fn loss_timer(&self, budget: u64) -> Option<LossTimer> {
         let times = |id| self.spaces.get(id).map(SentSpace::times);
@@ -558,7 +672,7 @@ impl LossRecovery {
     }
 }
 
-///The shortest round trip that is assumed from the time to a Retry. With it a server on the same machine has
+/// The shortest round trip that is assumed from the time to a Retry. With it a server on the same machine has
 /// 30 ms for its handshake before the client sends a probe.
 const MIN_FIRST_RTT: Duration = Duration::from_millis(10);
 

@@ -54,7 +54,7 @@ pub(super) struct FirstNumbers {
 }
 
 impl FirstNumbers {
-    ///Draws independent numbers for the spaces, because observers can read those of Initial packets.
+    /// Draws independent numbers for the spaces, because observers can read those of Initial packets.
     pub(super) fn draw(rng: &mut Rng) -> Self {
         let mut draw = || u32::try_from(rng.below(FIRST_NUMBERS)).expect("below 2^29");
         Self {

@@ -26,7 +26,7 @@ impl LossRecovery {
     }
 }
 
-///Returns how much a path delivers in a round trip. `None` if that is less than several initial windows,
+/// Returns how much a path delivers in a round trip. `None` if that is less than several initial windows,
 /// which slow start reaches in two round trips anyway.
 fn observe(path: &PathRecovery) -> Option<SavedPath> {
     let min_rtt = path.rtt.min();

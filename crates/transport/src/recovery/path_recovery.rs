@@ -15,7 +15,7 @@ use super::stats::PathStats;
 use crate::config::TransportConfig;
 use crate::space::sent::SentFrames;
 
-/// Identifies the recovery state of a path.The records of sent packets contain it, so that packets of one path
+/// Identifies the recovery state of a path. The records of sent packets contain it, so that packets of one path
 /// do not affect another (RFC 9000 §9.4).
 pub(crate) type PathKey = u32;
 
@@ -141,7 +141,7 @@ impl PathRecovery {
     }
 
     /// Returns true while the window grows exponentially.
-    pub(super) fn in_slow_start(&self) -> bool {
+    pub(crate) fn in_slow_start(&self) -> bool {
         self.congestion.in_slow_start()
     }
 
@@ -186,6 +186,13 @@ impl PathRecovery {
             controller: self.congestion.name(),
             withheld: self.features.withheld(),
         }
+    }
+
+    /// Begins again with the window of a new path.
+    pub(super) fn restart_congestion(&mut self, now: Time, config: &TransportConfig) {
+        self.congestion = config.new_controller(self.mtu, seed(now, self.key));
+        self.persistent.reset();
+        self.set_pacing_rate();
     }
 
     /// Continues with another congestion controller.
@@ -345,7 +352,7 @@ impl PathRecovery {
         self.congestion.window() > before
     }
 
-    ///Processes lost packets other than MTU probes: the path may no longer carry their size. `is_after_timeout`
+    /// Processes lost packets other than MTU probes: the path may no longer carry their size. `is_after_timeout`
     /// is true if their loss was detected after a probe timeout. Returns true if the path does not even carry the
     /// smallest datagrams of QUIC.
     pub(super) fn on_large_packets_lost(
@@ -370,14 +377,14 @@ impl PathRecovery {
         self.search.is_error()
     }
 
-    ///Returns true while there is data to send and the window has not grown from a few datagrams to the capacity
+    /// Returns true while there is data to send and the window has not grown from a few datagrams to the capacity
     /// of the path yet.
     pub(super) fn is_hurried(&self, has_stream_data: bool) -> bool {
         let few = self.congestion.window() < HURRIED_WINDOW;
         few && self.congestion.in_slow_start() && has_stream_data
     }
 
-    /// Returns true while an MTU probe waits for data in flight to be acknowledged.Only if it
+    /// Returns true while an MTU probe waits for data in flight to be acknowledged. Only if it
     /// is a small part of the window, so that the pause is a small part of a round trip. Bytes that the
     /// controller withholds itself, in recovery, do not count: acknowledgements might never free them.
     pub(super) fn makes_room_for_probe(&self, has_stream_data: bool) -> bool {

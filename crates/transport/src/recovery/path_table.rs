@@ -102,6 +102,11 @@ impl PathTable {
         }
     }
 
+    /// Returns the size of the largest datagram that the peer accepts.
+    pub(super) fn peer_limit(&self) -> u16 {
+        self.peer_limit
+    }
+
     /// Sets the size of the largest datagram that the peer accepts, on every path.
     pub(super) fn set_peer_limit(&mut self, size: u16) {
         self.peer_limit = size;

@@ -9,7 +9,7 @@ use crate::build::transmit::MAX_BATCH;
 use crate::rng::Rng;
 use crate::space::SpaceId;
 
-///What may be sent now, according to pacing, congestion control, the amplification limit and probes.
+/// What may be sent now, according to pacing, congestion control, the amplification limit and probes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum SendPermit {
     /// Nothing: the peer's address is not validated and the amplification limit is reached.
@@ -20,7 +20,7 @@ pub(crate) enum SendPermit {
     Probe,
     /// The congestion window allows a datagram, but the pacer only from this time on.
     PacedUntil(Time),
-    ///This many bytes, which the pacer reserves until [`LossRecovery::on_batch_sent`]. Less than a datagram only
+    /// This many bytes, which the pacer reserves until [`LossRecovery::on_batch_sent`]. Less than a datagram only
     /// when there is no more to send, or the amplification limit allows no more.
     Bytes(u64),
 }
@@ -72,7 +72,7 @@ impl LossRecovery {
         let mut room = path.congestion_room();
         if room < mtu && !self.spaces.awaits_acknowledgement(id) {
             // Padded ACKs count as in flight, and so do 1-RTT packets before the handshake is confirmed, but
-            //without an acknowledgement or a probe timeout they would stay in flight: without a datagram now,
+            // without an acknowledgement or a probe timeout they would stay in flight: without a datagram now,
             // nothing would ever be sent.
             room = mtu;
         }
@@ -160,7 +160,25 @@ impl LossRecovery {
         self.record_sent(now, id, built, Ecn::NotEct, flight);
     }
 
-    ///Records a packet that a test forged and no path has sent, so that its acknowledgement does not affect
+    /// Records a 1-RTT packet to an address that is no path. It is in no window, its acknowledgement measures nothing, and
+    /// no timer waits for it.
+    pub(crate) fn on_off_path_sent(&mut self, now: Time, built: &Built, rng: &mut Rng) {
+        let flight = Flight {
+            path: u32::MAX,
+            snapshot: 0,
+            tx_in_flight: 0,
+        };
+        let built = Built {
+            ack_eliciting: false,
+            in_flight: false,
+            ..*built
+        };
+        let id = SpaceId::Application;
+        self.draw_skip(id, built.number, rng);
+        self.record_sent(now, id, &built, Ecn::NotEct, flight);
+    }
+
+    /// Records a packet that a test forged and no path has sent, so that its acknowledgement does not affect
     /// round-trip times.
     #[cfg(test)]
     pub(crate) fn on_forged_packet(&mut self, id: SpaceId, built: &Built, rng: &mut Rng) {

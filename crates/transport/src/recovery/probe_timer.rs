@@ -51,7 +51,7 @@ impl ProbeTimer {
         self.backoff.reset();
     }
 
-    ///Processes the acknowledgement of a packet. `ends_backoff` is false on a client that does not know whether
+    /// Processes the acknowledgement of a packet. `ends_backoff` is false on a client that does not know whether
     /// the server has validated its address (RFC 9002 §6.2.1).
     #[inline]
     pub(super) fn on_acked(&mut self, now: Time, ends_backoff: bool) {

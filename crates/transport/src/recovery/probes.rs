@@ -11,7 +11,7 @@ use crate::path::MIN_DATAGRAM;
 use crate::space::SpaceId;
 
 impl LossRecovery {
-    ///Processes expired timers. Returns true if loss detection found that the path does not carry datagrams of the
+    /// Processes expired timers. Returns true if loss detection found that the path does not carry datagrams of the
     /// smallest size.
     pub(crate) fn on_timeout(
         &mut self,
@@ -36,7 +36,7 @@ impl LossRecovery {
         }
     }
 
-    ///Processes the receipt of a packet. After several timeouts in a row it shows that packets arrive again: then
+    /// Processes the receipt of a packet. After several timeouts in a row it shows that packets arrive again: then
     /// probes are due at once, and the backoff ends (RFC 9002 §6.2.1).
     #[inline]
     pub(crate) fn on_packet_received(&mut self, owners: &mut impl FrameOwners) {
@@ -67,7 +67,7 @@ impl LossRecovery {
         len as u64
     }
 
-    ///Requests probes, because nothing was acknowledged in time. Declares nothing lost (RFC 9002 §6.2.4).
+    /// Requests probes, because nothing was acknowledged in time. Declares nothing lost (RFC 9002 §6.2.4).
     fn on_probe_timeout(&mut self, now: Time, id: SpaceId, owners: &mut impl FrameOwners) {
         record_expired(now, Timer::Probe, id, owners);
         self.stats.ptos += 1;
@@ -116,7 +116,7 @@ impl LossRecovery {
 
     /// Counts the probe timeouts in a row.
     ///
-    ///Each liveness probe restarts the timer, so that timeouts longer than the interval of these probes do not
+    /// Each liveness probe restarts the timer, so that timeouts longer than the interval of these probes do not
     /// expire. They are counted by the time that has passed: `n` of them take 2^n - 1 times the first. The third
     /// counts one such time earlier, when two liveness probes were due.
     fn count_unanswered(&mut self, now: Time) {
@@ -135,7 +135,7 @@ impl LossRecovery {
 
     /// Requests a probe in the other space of the handshake too, in the same datagram if it fits.
     ///
-    ///Lost data of that space may wait for the window, which may be full of packets for which the peer has no
+    /// Lost data of that space may wait for the window, which may be full of packets for which the peer has no
     /// keys yet. Without this probe both ends would deadlock.
     fn probe_along(&mut self, id: SpaceId, owners: &mut impl FrameOwners) {
         let Some(space) = self.spaces.get_mut(id) else {
@@ -150,7 +150,7 @@ impl LossRecovery {
         }
     }
 
-    ///Repeats the oldest data in each space of the handshake whose probe has nothing to send: two datagrams per
+    /// Repeats the oldest data in each space of the handshake whose probe has nothing to send: two datagrams per
     /// timeout deliver a ClientHello sooner than one.
     pub(crate) fn repeat_for_probes(&mut self, owners: &mut impl FrameOwners) {
         for id in [SpaceId::Initial, SpaceId::Handshake] {
@@ -161,7 +161,7 @@ impl LossRecovery {
         }
     }
 
-    ///Returns true if the second probe of a timeout should repeat the first one when there is nothing else to
+    /// Returns true if the second probe of a timeout should repeat the first one when there is nothing else to
     /// send: without it, at 50 % loss the last packet of a stream took twice as many timeouts, each as long as
     /// all before it. Only if the window allows it, which should not be filled with copies.
     pub(crate) fn is_second_probe_due(&self) -> bool {
@@ -181,7 +181,7 @@ impl LossRecovery {
         self.is_waiting(SpaceId::Initial)
     }
 
-    ///Repeats data of the handshake that the peer seems to lack, before the probe timeout (RFC 9002 §6.2.3).
+    /// Repeats data of the handshake that the peer seems to lack, before the probe timeout (RFC 9002 §6.2.3).
     pub(crate) fn speed_up_handshake(&mut self, owners: &mut impl FrameOwners) {
         self.is_handshake_repeated = true;
         self.repeat_oldest(SpaceId::Initial, owners);
@@ -191,7 +191,7 @@ impl LossRecovery {
     /// Queues the frames of the oldest packets again, as many as fit two datagrams, without
     /// declaring the packets lost.
     ///
-    ///Each 1-RTT packet is repeated once before one is repeated again. Otherwise, if acknowledgements are lost,
+    /// Each 1-RTT packet is repeated once before one is repeated again. Otherwise, if acknowledgements are lost,
     /// copies of small packets that the peer has received would delay the data that it needs.
     fn repeat_oldest(&mut self, id: SpaceId, owners: &mut impl FrameOwners) {
         let after = self.spaces.application.repeated;
@@ -224,6 +224,13 @@ impl LossRecovery {
         }
     }
 
+    /// Requests a PING on a path that does not answer, earlier than its timeout would.
+    pub(crate) fn probe_path(&mut self) {
+        let space = &mut self.spaces.application.space;
+        space.probe(1);
+        space.ping = true;
+    }
+
     /// Returns true if a probe packet is due in a space.
     pub(crate) fn is_probing(&self, id: SpaceId) -> bool {
         self.spaces.get(id).is_some_and(|space| space.probes > 0)
@@ -242,7 +249,7 @@ impl LossRecovery {
     }
 }
 
-///Timeouts in a row after which a packet of the peer causes probes at once. A peer that acknowledges nothing
+/// Timeouts in a row after which a packet of the peer causes probes at once. A peer that acknowledges nothing
 /// causes at most two probes per this number of timeouts.
 const OUTAGE: u32 = 2;
 

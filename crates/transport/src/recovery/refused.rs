@@ -1,6 +1,6 @@
 //! Packets that were too large for a link of the path.
 
-/// Packets above a size that were sent before a router reported that they do not fit.Their loss
+/// Packets above a size that were sent before a router reported that they do not fit. Their loss
 /// is not caused by congestion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Refused {

@@ -34,7 +34,7 @@ impl LossRecovery {
         }
     }
 
-    ///Processes a report that a packet of ours does not fit a link which carries `claimed` bytes of UDP payload.
+    /// Processes a report that a packet of ours does not fit a link which carries `claimed` bytes of UDP payload.
     /// Returns true if the report is accepted.
     pub(crate) fn on_router_report(
         &mut self,
@@ -80,7 +80,7 @@ impl LossRecovery {
         true
     }
 
-    ///Processes a quote without a packet number. An attacker can forge it, so it affects only the size of the
+    /// Processes a quote without a packet number. An attacker can forge it, so it affects only the size of the
     /// next MTU probe.
     fn on_probe_refused(&mut self, now: Time, claimed: u16) -> bool {
         let path = self.paths.active_mut();

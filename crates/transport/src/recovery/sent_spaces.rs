@@ -13,7 +13,7 @@ pub(super) struct SentSpaces {
 }
 
 impl SentSpaces {
-    ///Returns true while an acknowledgement or a probe timeout is certain to follow that lets packets of space `id`
+    /// Returns true while an acknowledgement or a probe timeout is certain to follow that lets packets of space `id`
     /// be sent. 1-RTT packets do not count for the handshake: they have no probe timeout before it is confirmed
     /// (RFC 9002 §6.2.1), and that may depend on the packets that wait.
     pub(super) fn awaits_acknowledgement(&self, id: SpaceId) -> bool {

@@ -15,7 +15,7 @@ impl LossRecovery {
         path.follow_search();
     }
 
-    ///Returns true once if the search has begun and the MTU of the interface is unknown. Probes follow later,
+    /// Returns true once if the search has begun and the MTU of the interface is unknown. Probes follow later,
     /// because data comes first at the beginning of slow start.
     pub(crate) fn needs_interface_mtu(&mut self) -> bool {
         let search = &mut self.paths.active_mut().search;
@@ -28,9 +28,14 @@ impl LossRecovery {
         search.mtu() > BASE_MTU && search.needs_interface_mtu()
     }
 
+    /// Returns true if a probe may be due.
+    pub(crate) fn awaits_size_probe(&self) -> bool {
+        self.phase == Phase::Confirmed && self.paths.active().search.wants_probe()
+    }
+
     /// Returns the size of the next MTU probe, when one is due.
     ///
-    ///A probe is sent only if its loss has no effect on the connection: after the handshake, on a validated
+    /// A probe is sent only if its loss has no effect on the connection: after the handshake, on a validated
     /// path, and if it fits into the window. At the beginning of slow start data comes
     /// first.
     pub(crate) fn next_size_probe(
@@ -51,13 +56,13 @@ impl LossRecovery {
             && is_validated
             && !is_probing
             && !space.sent.is_full()
-            && path.search.can_afford_probe(path.delivery.delivered())
             && self.paced_until.is_none();
         if !may_send {
             return None;
         }
         let room = path.congestion_room();
-        path.search.next_probe(now, room)
+        let delivered = path.delivery.delivered();
+        path.search.next_probe(now, room, delivered)
     }
 
     /// Begins a probe of this size and returns its number.

@@ -68,7 +68,7 @@ impl WithheldFeatures {
     }
 }
 
-///How often each optional feature of packets was disabled on a path, because packets with it were lost while
+/// How often each optional feature of packets was disabled on a path, because packets with it were lost while
 /// others arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Fallbacks {

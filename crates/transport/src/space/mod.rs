@@ -29,7 +29,7 @@ impl SpaceId {
         }
     }
 
-    ///Returns the space of the numbers of these packets. `None` if they have no number.
+    /// Returns the space of the numbers of these packets. `None` if they have no number.
     pub const fn of(kind: PacketKind) -> Option<Self> {
         match kind {
             PacketKind::Initial => Some(Self::Initial),
@@ -39,7 +39,7 @@ impl SpaceId {
         }
     }
 
-    ///Returns the kind of packet that we send in this space once its keys are available. Before, a client
+    /// Returns the kind of packet that we send in this space once its keys are available. Before, a client
     /// may send 0-RTT packets in the last space.
     pub const fn packet_kind(self) -> PacketKind {
         match self {

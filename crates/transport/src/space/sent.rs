@@ -2,7 +2,7 @@
 //! acknowledged or lost.
 
 use courser_base::Time;
-use courser_wire::{Direction, StreamId};
+use courser_wire::{Direction, PathId, StreamId};
 
 use crate::datagram::DatagramId;
 use crate::frame_counts::{FrameCounts, FrameTally};
@@ -132,7 +132,73 @@ pub enum SentFrame {
         /// The ID under which it is reported.
         id: DatagramId,
     },
-    ///An MTU probe. Its loss is reported to the search of its path, which may send another one.
+    /// A PATH_ACK. Once it is acknowledged, later ones of this path omit the ranges up to `largest`.
+    PathAck {
+        /// The path whose packets it acknowledges.
+        path: PathId,
+        /// The largest packet number that it acknowledges.
+        largest: u64,
+    },
+    /// PATH_ABANDON: repeated.
+    PathAbandon {
+        /// The path.
+        path: PathId,
+    },
+    /// PATH_STATUS_AVAILABLE or PATH_STATUS_BACKUP: repeated if it is the newest status of its path.
+    PathStatus {
+        /// The path.
+        path: PathId,
+        /// Sequence number of the status.
+        sequence: u64,
+    },
+    /// PATH_NEW_CONNECTION_ID: repeated with the same ID, unless that was retired.
+    PathNewConnectionId {
+        /// The path of the ID.
+        path: PathId,
+        /// Sequence number of the ID.
+        sequence: u64,
+    },
+    /// PATH_RETIRE_CONNECTION_ID: repeated.
+    PathRetireConnectionId {
+        /// The path of the ID.
+        path: PathId,
+        /// Sequence number of the ID.
+        sequence: u64,
+    },
+    /// MAX_PATH_ID: replaced by the current limit, unless that was acknowledged.
+    MaxPathId {
+        /// The limit that it announces.
+        limit: PathId,
+    },
+    /// PATHS_BLOCKED: never repeated, because it is for information only (RFC 10069 §4.7).
+    PathsBlocked,
+    /// PATH_CIDS_BLOCKED: never repeated, because it is for information only (RFC 10069 §4.7).
+    PathCidsBlocked,
+    /// OBSERVED_ADDRESS: repeated on its path, unless there is a newer one.
+    ObservedAddress {
+        /// The path to which it belongs.
+        path: PathId,
+        /// Sequence number of the observation.
+        sequence: u64,
+    },
+    /// ADD_ADDRESS: repeated unless the address was withdrawn.
+    AddAddress {
+        /// Number of the address.
+        sequence: u64,
+    },
+    /// REMOVE_ADDRESS: repeated.
+    RemoveAddress {
+        /// Number of the address.
+        sequence: u64,
+    },
+    /// REACH_OUT: repeated until the next round.
+    ReachOut {
+        /// Number of the round.
+        round: u64,
+        /// Number of the address at this end.
+        sequence: u64,
+    },
+    /// An MTU probe. Its loss is reported to the search of its path, which may send another one.
     MtuProbe {
         /// Number of the probe on its path.
         probe: u32,
@@ -155,6 +221,19 @@ impl SentFrame {
         let count = match self {
             // The frame that makes the probe ack-eliciting has a record of its own.
             Self::MtuProbe { .. } => return,
+            // Connections with several paths count them themselves.
+            Self::PathAck { .. }
+            | Self::PathAbandon { .. }
+            | Self::PathStatus { .. }
+            | Self::PathNewConnectionId { .. }
+            | Self::PathRetireConnectionId { .. }
+            | Self::MaxPathId { .. }
+            | Self::PathsBlocked
+            | Self::PathCidsBlocked
+            | Self::ObservedAddress { .. }
+            | Self::AddAddress { .. }
+            | Self::RemoveAddress { .. }
+            | Self::ReachOut { .. } => return,
             Self::Stream { .. } => return counts.stream += 1,
             Self::Ack { .. } => return counts.ack += 1,
             Self::TrackedDatagram { .. } => return counts.datagram += 1,

@@ -76,7 +76,7 @@ impl Buffers {
         buffer
     }
 
-    ///Returns an empty buffer for `needed` received bytes, with a capacity of `preferred` unless the
+    /// Returns an empty buffer for `needed` received bytes, with a capacity of `preferred` unless the
     /// connection already holds too much unused memory.
     ///
     /// Bulk data fills its chunks before more are allocated. But a peer must not be able to claim a
@@ -305,15 +305,15 @@ impl Drop for Pooled {
     }
 }
 
-/// Buffers above this size are whole chunks of the pool.Because each buffer is twice as large as
+/// Buffers above this size are whole chunks of the pool. Because each buffer is twice as large as
 /// the one before, the earlier buffers hold about as much by then: even with a chunk that holds a single byte,
 /// the memory is at most three times the bytes.
 const BULK: usize = 32 << 10;
 /// Largest buffer kept for the next small stream.
 const SPARE: usize = 4 << 10;
-///Total of the small buffers kept per connection: enough for 100 requests of 64 bytes, twice.
+/// Total of the small buffers kept per connection: enough for 100 requests of 64 bytes, twice.
 const SPARE_TOTAL: usize = 16 << 10;
-///Unused bytes allowed in the buffers of received data, in addition to one unused byte for each used one:
+/// Unused bytes allowed in the buffers of received data, in addition to one unused byte for each used one:
 /// enough for four streams that begin to receive bulk data at once (limit K97).
 const MAX_UNUSED: usize = 256 << 10;
 /// The smallest buffer: allocators have hardly any smaller blocks.

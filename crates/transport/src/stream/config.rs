@@ -33,7 +33,7 @@ pub struct StreamsConfig {
 
 /// Returns the gaps allowed in a receive window of this many bytes: `min`, plus the number that
 /// three per cent of loss cause in a window of full packets. Windows grow only for peers that
-/// deliver,so a flood of tiny pieces (attack A26) is stopped at the small number. A window that
+/// deliver, so a flood of tiny pieces (attack A26) is stopped at the small number. A window that
 /// the configuration makes large from the start counts in full: compared with its memory the gaps take
 /// little, and it loses as many packets as a window that has grown.
 pub(super) fn max_gaps(min: usize, window: u64) -> usize {

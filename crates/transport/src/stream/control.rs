@@ -21,7 +21,7 @@ impl ControlFrame {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct PendingFrames {
     frames: u8,
-    /// True if the queue has an entry for the stream.The entry may stay there after the frames were
+    /// True if the queue has an entry for the stream. The entry may stay there after the frames were
     /// withdrawn, and even after the stream has ended.
     is_queued: bool,
 }

@@ -22,7 +22,7 @@ impl Streams {
         self.limits.on_early_data_end();
     }
 
-    ///Processes the server's rejection of this client's early data: removes all streams, and resets the
+    /// Processes the server's rejection of this client's early data: removes all streams, and resets the
     /// limits that were assumed and the credit that was used (RFC 9001 §4.6.2).
     ///
     /// The server has opened no streams yet.

@@ -6,7 +6,7 @@ use courser_wire::{Direction, StreamId};
 
 /// An event of a stream that the application may want to handle.
 ///
-///Events are edge-triggered: an event is queued only after a call of the application has reported that
+/// Events are edge-triggered: an event is queued only after a call of the application has reported that
 /// the stream is blocked, empty or absent. So the application's own calls bound the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StreamEvent {
@@ -26,7 +26,7 @@ pub enum StreamEvent {
         /// The stream.
         id: StreamId,
     },
-    /// The peer asked us to stop sending, and the stream has been reset.For a stream that the
+    /// The peer asked us to stop sending, and the stream has been reset. For a stream that the
     /// peer opened, this event may come before the application accepts the stream.
     Stopped {
         /// The stream.
@@ -50,13 +50,13 @@ pub enum StreamEvent {
         /// The stream.
         id: StreamId,
     },
-    ///The sending part is over: all data or the reset was acknowledged. After
+    /// The sending part is over: all data or the reset was acknowledged. After
     /// [`StreamEvent::Stopped`] it may come before the application accepts the stream.
     Finished {
         /// The stream.
         id: StreamId,
     },
-    ///The peer allows more streams, after [`Streams::open`](super::Streams::open) has returned `None`.
+    /// The peer allows more streams, after [`Streams::open`](super::Streams::open) has returned `None`.
     Available {
         /// The direction of the streams.
         direction: Direction,
@@ -78,7 +78,7 @@ pub enum StreamOutcome {
 /// The outcome for the bytes of a STREAM frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stored {
-    ///The bytes are stored, were received before, or are not needed any more: the packet may be
+    /// The bytes are stored, were received before, or are not needed any more: the packet may be
     /// acknowledged.
     Kept,
     /// The frame would open one more gap than allowed (attack limit K02). The packet must not be acknowledged, so

@@ -23,8 +23,10 @@ impl Streams {
         let ends = state.send.on_acked(span, &mut self.buffers);
         // The span may have been declared lost and be queued for retransmission.
         self.queues.on_acked(state);
+        if state.share.session != 0 {
+            self.count_held(key);
+        }
         self.report_acked(key);
-        self.count_held(key);
         self.wake_writers();
         if ends {
             self.on_sending_over(key);

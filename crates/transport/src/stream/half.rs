@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::ops::{Deref, DerefMut};
 
-///The state of one direction of a stream. Allocated at the first access, so that a unidirectional stream
+/// The state of one direction of a stream. Allocated at the first access, so that a unidirectional stream
 /// takes no memory for the other direction.
 #[derive(Debug)]
 pub(super) struct Half<T>(OnceCell<Box<T>>);

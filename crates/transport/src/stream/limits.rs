@@ -17,7 +17,7 @@ use crate::error::TransportError;
 use crate::flow::fits_control_frame;
 use crate::space::sent::SentFrame;
 
-///The numbers of streams that both ends may open and have opened, and the frames about these limits:
+/// The numbers of streams that both ends may open and have opened, and the frames about these limits:
 /// MAX_STREAMS and STREAMS_BLOCKED.
 #[derive(Debug)]
 pub(super) struct StreamLimits {
@@ -49,7 +49,7 @@ impl LimitFrame {
 }
 
 impl StreamLimits {
-    ///Allows the peer as many streams at a time as our transport parameters announce. Until the peer's
+    /// Allows the peer as many streams at a time as our transport parameters announce. Until the peer's
     /// parameters arrive, we may open none.
     pub(super) fn new(side: Side, max_bidi: u64, max_uni: u64) -> Self {
         Self {
@@ -83,7 +83,7 @@ impl StreamLimits {
         self.peer[index(direction)].take_opened()
     }
 
-    ///Processes a frame for a stream without state: the stream has ended, or the peer opens it.
+    /// Processes a frame for a stream without state: the stream has ended, or the peer opens it.
     ///
     /// # Errors
     ///
@@ -147,7 +147,7 @@ impl StreamLimits {
         self.update_max_streams(direction);
     }
 
-    /// Raises the peer's limit.Returns true if the application waits for it to be raised.
+    /// Raises the peer's limit. Returns true if the application waits for it to be raised.
     /// Ignores a limit that is not larger.
     pub(super) fn on_limit(&mut self, direction: Direction, limit: u64) -> bool {
         let local = &mut self.local[index(direction)];
@@ -299,14 +299,14 @@ impl StreamLimits {
         }
     }
 
-    ///Removes the streams that we opened, and the limits that were assumed for them (RFC 9001
+    /// Removes the streams that we opened, and the limits that were assumed for them (RFC 9001
     /// §4.6.2).
     pub(super) fn on_early_data_rejected(&mut self) {
         self.local = Default::default();
         (self.early, self.due) = ([0; 2], 0);
     }
 
-    ///Removes our own streams when the connection is over. Streams of the peer can still be accepted.
+    /// Removes our own streams when the connection is over. Streams of the peer can still be accepted.
     /// No frame is due any more.
     pub(super) fn on_lost(&mut self) {
         self.local = Default::default();

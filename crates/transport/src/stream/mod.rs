@@ -1,11 +1,11 @@
 //! Streams: ordered bytes in both directions. RFC 9000 §2 to §4.
 //!
 //! [`Streams`] contains all streams of one connection: each is a `SendPart` and a `ReceivePart` in
-//! an entry of the `table`.The fields hold what the streams share: `limits` the numbers
+//! an entry of the `table`. The fields hold what the streams share: `limits` the numbers
 //! of streams, `flow` the credit of the connection, `buffers` the memory of data in both directions, and
 //! `send_queues` the order of sending.
 //!
-//! The methods are sorted by caller: `writing`, `ordering`, `reading` and `watch` for applications, `peer_frames`
+//! The methods are sorted by caller: `writing`, `lead`, `ordering`, `reading` and `watch` for applications, `peer_frames`
 //! for received frames, `transmit` for packets that are being built, and `fate` for packets that were
 //! acknowledged or lost.
 
@@ -18,6 +18,7 @@ mod early;
 mod event;
 mod fate;
 mod half;
+mod lead;
 mod limits;
 mod ordering;
 mod peer_frames;
@@ -85,9 +86,13 @@ pub struct Streams {
     is_over: bool,
     counters: StreamCounters,
     /// Bytes of streams of sessions that were written and will never be sent, by session.
-    unsent_of_sessions: BTreeMap<u32, u64>,
-    /// The final sizes of streams that the application awaits, `None` until they are known.
-    sizes: BTreeMap<StreamId, Option<u64>>,
+    /// Created for the first of them.
+    #[expect(clippy::box_collection, reason = "a pointer in each idle connection")]
+    unsent_of_sessions: Option<Box<BTreeMap<u32, u64>>>,
+    /// The final sizes of streams that the application awaits, `None` until they are known. Created for the first of
+    /// them.
+    #[expect(clippy::box_collection, reason = "a pointer in each idle connection")]
+    sizes: Option<Box<BTreeMap<StreamId, Option<u64>>>>,
     /// The final size of the receiving part that was last read to its end.
     last_size: Option<u64>,
     /// The stream that last received content, while it is incomplete.
@@ -138,7 +143,7 @@ impl Streams {
     /// Creates the state of a connection without streams. `hash_key` is 16 secret random bytes, against
     /// peers that choose stream IDs with equal hashes.
     ///
-    ///The limits of `config` apply from the start, so our transport parameters must announce the same
+    /// The limits of `config` apply from the start, so our transport parameters must announce the same
     /// ones.
     pub fn new(side: Side, config: StreamsConfig, pool: ChunkPool, hash_key: [u8; 16]) -> Self {
         Self {
@@ -156,8 +161,8 @@ impl Streams {
             peer_accepts_reset_at: false,
             is_over: false,
             counters: StreamCounters::default(),
-            unsent_of_sessions: BTreeMap::new(),
-            sizes: BTreeMap::new(),
+            unsent_of_sessions: None,
+            sizes: None,
             last_size: None,
             awaited: None,
             now: Time::ZERO,
@@ -224,7 +229,7 @@ impl Streams {
         }
     }
 
-    ///Returns the time for [`Streams::on_timeout`]: when the peer gets credit for cancelled streams (attack
+    /// Returns the time for [`Streams::on_timeout`]: when the peer gets credit for cancelled streams (attack
     /// limit K15), the deadline of a stream passes, or a stream with a limit on its rate may continue.
     pub fn next_timeout(&self) -> Option<Time> {
         let deadline = self.deadlines.as_ref().and_then(|it| it.next());
@@ -233,7 +238,7 @@ impl Streams {
         Time::earliest(next, self.limits.next_timeout())
     }
 
-    ///Grants credit for cancelled streams that is due, resets streams whose deadline has passed, and
+    /// Grants credit for cancelled streams that is due, resets streams whose deadline has passed, and
     /// resumes streams that paused because of their limit on the rate.
     pub fn on_timeout(&mut self, now: Time) {
         self.now = now;
@@ -317,6 +322,7 @@ impl Streams {
     /// Frees memory that is kept for reuse by the next streams, when the connection is idle.
     pub fn shrink(&mut self) {
         self.buffers.shrink();
+        self.buffers.sending.shrink();
         self.events.shrink_to_fit();
         self.queues.shrink();
         if self.table.len() == 0 {
@@ -333,7 +339,7 @@ impl Streams {
         self.table.kept()
     }
 
-    ///Closes all streams and frees everything when the connection is closed. If received data should
+    /// Closes all streams and frees everything when the connection is closed. If received data should
     /// stay readable, call [`Streams::on_lost`] instead.
     pub fn on_close(&mut self) {
         self.table.clear();
@@ -344,7 +350,7 @@ impl Streams {
         self.flow.end();
         self.events = VecDeque::new();
         self.deadlines = None;
-        (self.sizes, self.unsent_of_sessions) = (BTreeMap::new(), BTreeMap::new());
+        (self.sizes, self.unsent_of_sessions) = (None, None);
     }
 
     /// Creates the state of a stream, with the limits of the transport parameters.
@@ -404,10 +410,15 @@ impl Streams {
         let state = self.table.at(key);
         let (id, was_cancelled) = (state.id, state.was_cancelled());
         let (share, held) = (state.share, std::mem::take(&mut state.held));
+        if state.receives {
+            let grown = state.receive.window_growth(self.receiving);
+            self.flow.on_stream_over(grown);
+        }
         self.queues.remove(state);
         if held > 0 {
             self.buffers.sending.on_held(share.session, held, 0);
         }
+        self.buffers.sending.forget_writer(id);
         self.end_session_of(id, &share);
         self.record_content(id, false);
         if let Some(deadlines) = &mut self.deadlines {
@@ -432,15 +443,8 @@ impl Streams {
     /// Wakes writers that wait for the connection's send buffer, once a quarter of its limit is free.
     #[inline]
     fn wake_writers(&mut self) {
-        if !self.buffers.sending.can_wake_writers() || self.flow.send.available() == 0 {
-            return;
-        }
-        for id in self.buffers.sending.next_writers() {
-            if let Some(key) = self.table.find(id)
-                && self.table.at(key).send.take_connection_writable()
-            {
-                self.events.push_back(StreamEvent::Writable { id });
-            }
+        if self.buffers.sending.can_wake_writers() && self.flow.send.available() > 0 {
+            self.wake_waiting_writers();
         }
     }
 

@@ -15,7 +15,9 @@ impl Streams {
     ///
     /// [`ClosedStream`] when the stream is gone.
     pub fn set_priority(&mut self, id: StreamId, priority: i32) -> Result<(), ClosedStream> {
-        self.set_share(id, |share| share.priority = priority)
+        self.set_share(id, |share| share.priority = priority)?;
+        self.expect_order(priority != 0);
+        Ok(())
     }
 
     /// Sets the priority of a stream, and its class among the streams and sessions of the connection. If it has begun a
@@ -47,7 +49,16 @@ impl Streams {
     ///
     /// [`ClosedStream`] when the stream is gone.
     pub fn set_order(&mut self, id: StreamId, order: i64) -> Result<(), ClosedStream> {
-        self.set_share(id, |share| share.order = order)
+        self.set_share(id, |share| share.order = order)?;
+        self.expect_order(order != 0);
+        Ok(())
+    }
+
+    /// Keeps a part of the send buffer for the streams that are first of their groups, from the first order or priority on.
+    fn expect_order(&mut self, has_one: bool) {
+        if has_one {
+            self.buffers.sending.expect_order();
+        }
     }
 
     /// Sets the group. The groups of one session and priority share by bytes; all streams in group 0, which have no
@@ -93,8 +104,14 @@ impl Streams {
         self.queues.charge(session_of(request), len);
     }
 
+    /// Returns true if a stream of the session with new data precedes a datagram of it with this order: its priority is
+    /// above 0, or it is 0 and the order is higher, among the streams without a group.
+    pub(crate) fn precede(&self, request: Option<StreamId>, order: i64) -> bool {
+        let session = request.map_or(0, session_of);
+        self.queues.precede(session, order)
+    }
+
     /// Counts the bytes that a stream holds for its session, if it has one.
-    #[inline]
     pub(super) fn count_held(&mut self, key: u32) {
         let state = self.table.at(key);
         if state.share.session == 0 || !state.sends {
@@ -112,7 +129,7 @@ impl Streams {
     pub(super) fn end_session_of(&mut self, id: StreamId, share: &Share) {
         if share.session != 0 && share.session == session_of(id) {
             self.queues.set_session_class(share.session, 0);
-            self.unsent_of_sessions.remove(&share.session);
+            self.take_unsent(share.session);
         }
     }
 
@@ -121,7 +138,12 @@ impl Streams {
     ///
     /// [`StreamEvent::Readable`] for the stream of the request follows when there are more.
     pub fn take_unsent_of_session(&mut self, request: StreamId) -> u64 {
-        let taken = self.unsent_of_sessions.remove(&session_of(request));
+        self.take_unsent(session_of(request))
+    }
+
+    fn take_unsent(&mut self, session: u32) -> u64 {
+        let unsent = self.unsent_of_sessions.as_mut();
+        let taken = unsent.and_then(|unsent| unsent.remove(&session));
         taken.unwrap_or_default()
     }
 
@@ -134,7 +156,8 @@ impl Streams {
         if len == 0 || session == 0 {
             return;
         }
-        *self.unsent_of_sessions.entry(session).or_default() += len;
+        let unsent = self.unsent_of_sessions.get_or_insert_default();
+        *unsent.entry(session).or_default() += len;
         let id = StreamId::new(
             Side::Client,
             Direction::Bidirectional,
@@ -160,7 +183,14 @@ impl Streams {
             let (session, held) = (state.share.session, std::mem::take(&mut state.held));
             self.buffers.sending.on_held(session, held, 0);
         }
+        let (before, waits) = (state.share.session, state.sends);
+        let waits = waits && state.send.is_waiting_for_connection();
         state.share = share;
+        if waits && share.session != before {
+            let sending = &mut self.buffers.sending;
+            sending.forget_writer(id);
+            sending.wait(share.session, id);
+        }
         self.count_held(key);
         self.schedule(key);
         Ok(())

@@ -115,7 +115,7 @@ impl Streams {
         self.on_received(key);
     }
 
-    ///Updates a receiving part after bytes or a reset arrived: wakes its reader, and grants credit for
+    /// Updates a receiving part after bytes or a reset arrived: wakes its reader, and grants credit for
     /// bytes that were discarded.
     #[inline]
     fn on_received(&mut self, key: u32) {
@@ -124,14 +124,14 @@ impl Streams {
             self.events
                 .push_back(StreamEvent::Readable { id: state.id });
         }
-        if !self.sizes.is_empty() {
+        if self.sizes.is_some() {
             self.report_final_size(key);
         }
         self.flow.update_credit();
         self.retire_if_over(key);
     }
 
-    ///Processes STOP_SENDING: the peer does not need the data any more. RESET_STREAM is the response (RFC
+    /// Processes STOP_SENDING: the peer does not need the data any more. RESET_STREAM is the response (RFC
     /// 9000 §3.5, §19.5).
     ///
     /// # Errors
@@ -219,7 +219,7 @@ impl Streams {
     }
 
     /// Processes DATA_BLOCKED: the peer has more data than MAX_DATA allows (RFC 9000 §19.12).
-    ///Credit does not wait for this frame. But if the frame reports a smaller limit than we announced
+    /// Credit does not wait for this frame. But if the frame reports a smaller limit than we announced
     /// at least `rtt` ago, that announcement was lost, and is repeated.
     ///
     /// # Errors
@@ -302,7 +302,7 @@ impl Streams {
         }
     }
 
-    ///Handles a frame for a stream without state: the stream has ended, or the peer opens it, or the peer
+    /// Handles a frame for a stream without state: the stream has ended, or the peer opens it, or the peer
     /// may not open it.
     #[cold]
     fn find_or_begin(&mut self, id: StreamId) -> Result<Option<u32>, TransportError> {

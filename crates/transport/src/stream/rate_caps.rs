@@ -8,7 +8,7 @@ use courser_wire::StreamId;
 
 /// The limits on the send rates of the streams of one connection.
 ///
-///A stream may send at once as much as its rate allows for [`BURST`]. Then it pauses until that time has
+/// A stream may send at once as much as its rate allows for [`BURST`]. Then it pauses until that time has
 /// passed, so the timer fires at most once per burst. A stream that could not send, because it waited for
 /// its turn, the network or its writer, may catch up on at most [`CATCH_UP`].
 #[derive(Debug, Default)]
@@ -79,11 +79,11 @@ impl RateCaps {
     }
 }
 
-///The time whose bytes a stream may send at once. A pause takes as long, or longer after a packet for which
+/// The time whose bytes a stream may send at once. A pause takes as long, or longer after a packet for which
 /// the rate needs more time: at most a hundred timers per second.
 const BURST: Duration = Duration::from_millis(10);
 
-///The time for which a stream that could not send may catch up. A turn of another stream takes 16 ms at
+/// The time for which a stream that could not send may catch up. A turn of another stream takes 16 ms at
 /// 1 MB/s; without catching up, a stream would stay below its rate while others send.
 const CATCH_UP: Duration = Duration::from_millis(100);
 

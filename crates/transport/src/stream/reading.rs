@@ -129,13 +129,13 @@ impl Streams {
         Ok((self.or_closed(result)?, is_end))
     }
 
-    ///Requests a [`StreamEvent::Readable`](super::StreamEvent::Readable) for the next bytes, end or reset,
+    /// Requests a [`StreamEvent::Readable`](super::StreamEvent::Readable) for the next bytes, end or reset,
     /// like a blocked read. For callers that know that there is nothing to read.
     pub fn await_data(&mut self, id: StreamId) {
         self.await_data_or_reset(id);
     }
 
-    ///Returns true if the peer has reset the stream and the next read will report it. Otherwise
+    /// Returns true if the peer has reset the stream and the next read will report it. Otherwise
     /// [`StreamEvent::Readable`](super::StreamEvent::Readable) follows when anything arrives. For callers
     /// that cannot take more bytes yet.
     pub fn await_data_or_reset(&mut self, id: StreamId) -> bool {
@@ -143,11 +143,11 @@ impl Streams {
         key.is_some_and(|key| self.table.at(key).receive.await_data_or_reset())
     }
 
-    ///Withholds the credit for `len` bytes that were read, because the application still buffers them and
+    /// Withholds the credit for `len` bytes that were read, because the application still buffers them and
     /// could not buffer more. They count against the windows of the stream and of the connection until
     /// [`Streams::release_credit`], even after the end of the stream.
     ///
-    ///Half of each window is granted in any case, because held bytes may depend on bytes of other
+    /// Half of each window is granted in any case, because held bytes may depend on bytes of other
     /// streams.
     pub fn hold_credit(&mut self, id: StreamId, len: u64) {
         self.flow.receive.hold(len);
@@ -167,7 +167,7 @@ impl Streams {
         self.on_read(key);
     }
 
-    ///Updates the state after bytes or the end were read: grants credit, and removes a stream that has
+    /// Updates the state after bytes or the end were read: grants credit, and removes a stream that has
     /// ended.
     #[inline]
     fn on_read(&mut self, key: u32) {
@@ -178,8 +178,8 @@ impl Streams {
         self.flow.update_credit();
         if state.is_read_to_end() {
             self.last_size = state.receive.stats().final_size;
+            self.retire_if_over(key);
         }
-        self.retire_if_over(key);
     }
 
     /// Abandons reading: asks the peer to stop sending, and drops all bytes that still arrive.

@@ -12,12 +12,12 @@ use super::event::Stored;
 /// `ready` holds the bytes in order, `pending` those past a gap. The first bytes to arrive for an
 /// offset are kept; later ones are ignored. In order, a packet costs one copy to the end of a
 /// chunk. Past a gap each chunk grows at its end, or at its front while it is small. Touching
-/// chunks are joined while they are small.So memory is usually twice
+/// chunks are joined while they are small. So memory is usually twice
 /// the bytes received and at most four times, plus a fixed cost per gap, whose number the owner bounds
 /// (attack A26). A large offset costs nothing. Only a few streams that receive bulk data may hold a chunk
 /// of the pool for the bytes of a single packet ([`Buffers::take_received`]).
 ///
-///When bytes past a gap are read ([`Reassembler::read_unordered`]), an entry without data takes their place,
+/// When bytes past a gap are read ([`Reassembler::read_unordered`]), an entry without data takes their place,
 /// so that repeated bytes are recognized. Adjacent entries without data are joined, so gaps and chunks with
 /// data bound their number.
 #[derive(Debug, Default)]
@@ -601,7 +601,7 @@ fn length(distance: u64) -> usize {
     usize::try_from(distance).unwrap_or(usize::MAX)
 }
 
-///Chunks up to this size are copied to join others: that is cheap, and a flood of tiny pieces leaves few
+/// Chunks up to this size are copied to join others: that is cheap, and a flood of tiny pieces leaves few
 /// chunks.
 const SMALL: usize = 2 << 10;
 /// Fewer bytes than this get a buffer of their own size.

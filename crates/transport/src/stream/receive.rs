@@ -12,7 +12,7 @@ use super::event::{ClosedStream, ReadError, Stored};
 use super::reassembler::Reassembler;
 use super::stats::RecvStreamStats;
 use crate::error::TransportError;
-use crate::flow::ReceiveWindow;
+use crate::flow::{ConnectionFlow, ReceiveWindow};
 
 /// Receiving part of a stream, RFC 9000 §3.2 figure 3.
 ///
@@ -27,7 +27,7 @@ use crate::flow::ReceiveWindow;
 /// In `ResetAt` the bytes below the reliable size can be read as they arrive, and then the reset is
 /// reported (draft-ietf-quic-reliable-stream-reset-10 §5.3 calls it "Size Known").
 ///
-///After [`ReceivePart::stop`] the application reads no more: then a reset counts as read when it arrives, and
+/// After [`ReceivePart::stop`] the application reads no more: then a reset counts as read when it arrives, and
 /// the stream has ended when the final size is known and STOP_SENDING was acknowledged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum State {
@@ -442,7 +442,7 @@ impl ReceivePart {
         connection.on_discarded(len, readable);
     }
 
-    ///Stops reading for the application. Returns true if STOP_SENDING is due.
+    /// Stops reading for the application. Returns true if STOP_SENDING is due.
     pub(super) fn stop(
         &mut self,
         code: u64,
@@ -579,7 +579,7 @@ impl ReceivePart {
         self.reset_if_delivered(connection, buffers);
     }
 
-    ///Returns true if the peer has reset the stream and the reset was not reported yet. In any
+    /// Returns true if the peer has reset the stream and the reset was not reported yet. In any
     /// case the reader is notified when anything arrives next.
     pub(super) fn await_data_or_reset(&mut self) -> bool {
         self.is_reader_waiting = true;
@@ -664,7 +664,7 @@ impl ReceivePart {
         self.state == State::Recv && self.stop == Stop::No
     }
 
-    ///Returns true if the peer reports `known` as its limit, and the limit has to be sent again because it
+    /// Returns true if the peer reports `known` as its limit, and the limit has to be sent again because it
     /// must have been lost.
     pub(super) fn is_limit_overdue(&self, now: Time, rtt: Duration, known: u64) -> bool {
         self.can_use_credit() && self.window.is_limit_overdue(now, rtt, known)
@@ -685,10 +685,21 @@ impl ReceivePart {
         self.stop != Stop::No
     }
 
-    /// Returns the limit for MAX_STREAM_DATA now, if that frame is useful.
-    pub(super) fn credit_to_send(&mut self, now: Time, rtt: Duration) -> Option<u64> {
+    /// Returns the limit for MAX_STREAM_DATA now, if that frame is useful. `connection` bounds the growth of the window.
+    pub(super) fn credit_to_send(
+        &mut self,
+        now: Time,
+        rtt: Duration,
+        connection: &mut ConnectionFlow,
+    ) -> Option<u64> {
+        let bound = |before, size| connection.grow_stream(now, before, size);
         self.can_use_credit()
-            .then(|| self.window.announce(now, rtt))
+            .then(|| self.window.announce_within(now, rtt, bound))
+    }
+
+    /// Returns the bytes by which the window has grown since the [beginning](Self::begin).
+    pub(super) fn window_growth(&self, limits: ReceiveLimits) -> u64 {
+        self.window.size() - limits.window
     }
 }
 

@@ -29,6 +29,8 @@ pub(super) struct Schedule {
     tree: Option<Box<Tree>>,
     /// The number of the latest addition.
     number: u64,
+    /// The number of streams.
+    streams: u32,
     /// True if a turn lasts until the stream has nothing to send.
     is_in_order: bool,
 }
@@ -49,7 +51,7 @@ impl Schedule {
     /// Returns true if no stream waits.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.line.is_empty() && self.tree.is_none()
+        self.streams == 0
     }
 
     /// Returns the stream whose turn it is.
@@ -61,23 +63,57 @@ impl Schedule {
         }
     }
 
-    /// Returns the streams and their number, unless there are more than `N`, or there may be.
+    /// Returns the stream that waits if it is the only one.
     #[inline]
+    pub(super) fn only(&self) -> Option<u32> {
+        self.first().filter(|_| self.streams == 1)
+    }
+
+    /// Returns the streams and their number, unless there are more than `N`.
+    #[inline(never)]
     pub(super) fn few<const N: usize>(&self) -> Option<([u32; N], usize)> {
+        let mut streams = [0; N];
+        let count = self.streams as usize;
+        let places = streams.get_mut(..count)?;
         match &self.tree {
-            None => self.line.few(),
-            Some(tree) => Self::few_of(tree),
+            None => self.line.copy_to(places),
+            Some(tree) => {
+                for (place, item) in places.iter_mut().zip(tree.iter()) {
+                    *place = item.stream;
+                }
+            }
+        }
+        Some((streams, count))
+    }
+
+    /// Returns true if all other streams of its session and group have lower places than this one.
+    pub(super) fn is_led_by(&self, class: i8, share: &Share, stream: u32) -> bool {
+        match &self.tree {
+            None if (self.session, self.group) != (share.session, share.group) => true,
+            None => {
+                let key = Key::new(class, share.priority, share.order, 0);
+                self.line.is_led_by(key, stream)
+            }
+            Some(tree) => tree.is_led_by(class, share, stream),
         }
     }
 
-    #[inline(never)]
-    fn few_of<const N: usize>(tree: &Tree) -> Option<([u32; N], usize)> {
-        let (mut streams, mut count) = ([0; N], 0);
-        for item in tree.iter() {
-            *streams.get_mut(count)? = item.stream;
-            count += 1;
+    /// Returns true if a stream of the session and the group, or of the session with a higher priority, has a higher place
+    /// than this share.
+    pub(super) fn precede(&self, class: i8, share: &Share) -> bool {
+        match &self.tree {
+            None if self.session != share.session => false,
+            None => {
+                let order = match self.group == share.group {
+                    true => share.order,
+                    // Only those of a higher priority count.
+                    false => i64::MAX,
+                };
+                self.line
+                    .has_before(Key::new(class, share.priority, order, 0))
+            }
+            Some(tree) => tree.precede(class, share),
         }
-        Some((streams, count))
     }
 
     /// Returns all streams.
@@ -91,6 +127,7 @@ impl Schedule {
     #[inline]
     pub(super) fn push(&mut self, class: i8, share: &Share, stream: u32) -> Place {
         let place = self.next();
+        self.streams += 1;
         if self.tree.is_none() {
             if self.line.is_empty() {
                 (self.session, self.group) = (share.session, share.group);
@@ -138,6 +175,8 @@ impl Schedule {
 
     /// Removes a stream, wherever it is in the order.
     pub(super) fn remove(&mut self, class: i8, share: &Share, place: Place) {
+        debug_assert!(self.streams > 0, "a stream with a place waits");
+        self.streams -= 1;
         let number = place.0.get();
         match &mut self.tree {
             None => {
@@ -160,6 +199,11 @@ impl Schedule {
         if !self.line.on_sent(len) || self.is_in_order {
             return None;
         }
+        self.end_turn()
+    }
+
+    #[inline(never)]
+    fn end_turn(&mut self) -> Option<Place> {
         let place = self.next();
         self.line.end_turn(place.0.get()).then_some(place)
     }
@@ -175,6 +219,7 @@ impl Schedule {
     /// Counts `len` bytes that were sent by the stream whose turn it is, and removes the stream.
     #[inline]
     pub(super) fn on_last_sent(&mut self, len: u64) {
+        self.streams = self.streams.saturating_sub(1);
         match &mut self.tree {
             None => self.line.pop_first(),
             Some(_) => self.on_last_sent_in_tree(len),

@@ -1,11 +1,15 @@
 //! The sending part of a stream. RFC 9000 §3.1.
 
+mod fit;
+
 use bytes::Bytes;
-use courser_wire::{StreamId, frame, varint_len};
+use courser_wire::StreamId;
+
+use self::fit::{Fit, record};
 
 use super::buffers::Buffers;
 use super::event::{ClosedStream, FinishError, WriteError};
-use super::send_budget::WriteLimits;
+use super::send_budget::{LEAD, WriteLimits};
 use super::send_buffer::{SendBuffer, Span};
 use super::stats::{BlockedBy, SendStreamStats};
 use crate::build::packet_builder::PacketBuilder;
@@ -59,6 +63,8 @@ enum Waiting {
     ForStream,
     /// Fewer unacknowledged bytes of all streams, or more credit of the connection.
     ForConnection,
+    /// The same as `ForConnection`, or that little of this stream is unsent: it precedes all others of its group.
+    ForLead,
     /// More credit of this stream: MAX_STREAM_DATA.
     ForCredit,
 }
@@ -128,7 +134,7 @@ impl SendPart {
         Some(self.buffer.acked())
     }
 
-    ///Returns the limit for which a blocked writer waits. `credit` is the connection's; `unclaimed` is the part
+    /// Returns the limit for which a blocked writer waits. `credit` is the connection's; `unclaimed` is the part
     /// of it that is left after the unsent bytes of all streams.
     pub(super) fn blocked_by(
         &self,
@@ -292,13 +298,35 @@ impl SendPart {
 
     /// Returns true if the last write was blocked by the limits of the whole connection.
     pub(super) fn is_waiting_for_connection(&self) -> bool {
-        self.waiting == Waiting::ForConnection
+        matches!(self.waiting, Waiting::ForConnection | Waiting::ForLead)
     }
 
-    ///Returns true once when a blocked writer may try again, because half of its limit on unsent bytes is free.
+    /// Returns true if the last write was blocked although the stream preceded all others of its group.
+    pub(super) fn is_waiting_for_lead(&self) -> bool {
+        self.waiting == Waiting::ForLead
+    }
+
+    /// Records that the writer waits no more if another attempt of a blocked write has succeeded.
+    pub(super) fn end_wait_if(&mut self, has_succeeded: bool) {
+        if has_succeeded {
+            self.waiting = Waiting::No;
+        }
+    }
+
+    /// Lets the blocked writer try again as soon as little is unsent.
+    pub(super) fn wait_for_lead(&mut self) {
+        self.waiting = Waiting::ForLead;
+    }
+
+    /// Returns true once when a blocked writer may try again, because half of its limit on unsent bytes is free.
     #[inline]
     pub(super) fn take_writable(&mut self, unsent_limit: u64) -> bool {
-        if self.waiting != Waiting::ForStream || self.buffer.unsent() > unsent_limit / 2 {
+        let below = match self.waiting {
+            Waiting::ForStream => unsent_limit / 2,
+            Waiting::ForLead => LEAD / 2,
+            Waiting::No | Waiting::ForConnection | Waiting::ForCredit => return false,
+        };
+        if self.buffer.unsent() > below {
             return false;
         }
         self.waiting = Waiting::No;
@@ -307,7 +335,7 @@ impl SendPart {
 
     /// Returns true once when a writer that was blocked by the connection may try again.
     pub(super) fn take_connection_writable(&mut self) -> bool {
-        let waited = self.waiting == Waiting::ForConnection;
+        let waited = self.is_waiting_for_connection();
         if waited {
             self.waiting = Waiting::No;
         }
@@ -346,7 +374,7 @@ impl SendPart {
         self.buffer.is_finished()
     }
 
-    ///Processes STOP_SENDING. Returns true if RESET_STREAM with the peer's code has to be sent (RFC 9000
+    /// Processes STOP_SENDING. Returns true if RESET_STREAM with the peer's code has to be sent (RFC 9000
     /// §3.5).
     pub(super) fn on_stop_sending(&mut self, code: u64, buffers: &mut Buffers) -> bool {
         match self.state {
@@ -359,7 +387,7 @@ impl SendPart {
         }
     }
 
-    ///Resets the stream but delivers its first `reliable_size` bytes, or all that were written if these are
+    /// Resets the stream but delivers its first `reliable_size` bytes, or all that were written if these are
     /// fewer. Returns true if bytes or frames were withdrawn. A second call may only reduce the
     /// size, and keeps the code of the first (draft-ietf-quic-reliable-stream-reset-10 §5.2).
     pub(super) fn reset_at(
@@ -473,6 +501,11 @@ impl SendPart {
     #[inline]
     pub(super) fn has_new(&self) -> bool {
         self.buffer.unsent() > 0 && self.limit.available() > 0
+    }
+
+    /// Returns the bytes that the peer permits on this stream beyond those that were sent.
+    pub(super) fn credit(&self) -> u64 {
+        self.limit.available()
     }
 
     /// Returns true if a frame without need for credit could be sent: a lost span, or a FIN without data.
@@ -620,59 +653,12 @@ impl SendPart {
     }
 }
 
-fn record(id: StreamId, span: Span, packet: &mut PacketBuilder<'_>) {
-    let len = u16::try_from(span.len).expect("bounded by Fit::of");
-    packet.record_stream(id, span.offset, len, span.fin);
-}
-
-/// How much data a STREAM frame can carry in the rest of a packet.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Fit {
-    len: usize,
-    /// True if the frame has a LEN field. Without one it extends to the end of the packet.
-    has_len: bool,
-}
-
-impl Fit {
-    /// Returns `None` if no useful frame fits into `remaining` bytes.
-    #[inline]
-    fn of(remaining: usize, id: StreamId, offset: u64, available: u64) -> Option<Self> {
-        let available = usize::try_from(available).unwrap_or(MAX_SPAN).min(MAX_SPAN);
-        let space = remaining.checked_sub(frame::Stream::header_len(id, offset, None))?;
-        if available > space && space < MIN_USEFUL {
-            return None;
-        }
-        if available >= space && space <= MAX_SPAN {
-            return Some(Self {
-                len: space,
-                has_len: false,
-            });
-        }
-        // If all the data fits only without a LEN field, a few bytes are left for the next frame.
-        let len_field = varint_len(available as u64);
-        let len = available.min(space.checked_sub(len_field)?);
-        (len == available || len > 0).then_some(Self { len, has_len: true })
-    }
-
-    #[inline]
-    fn write_header(self, id: StreamId, span: Span, packet: &mut PacketBuilder<'_>) {
-        let len = self.has_len.then_some(self.len);
-        frame::Stream::encode_header(packet.writer(), id, span.offset, len, span.fin);
-    }
-}
-
-/// The largest span, because records store its length in 16 bits.
-const MAX_SPAN: usize = u16::MAX as usize;
-/// No frame with less data than this is written if more data is waiting: it would hardly carry more than its
-/// header.
-const MIN_USEFUL: usize = 16;
-
-///Bytes of one stream that may be written without any credit (limit K80), so that the start of a response,
+/// Bytes of one stream that may be written without any credit (limit K80), so that the start of a response,
 /// or a small response, can be sent as soon as there is credit. No more of a response is stored for a peer
 /// that grants no credit (attack A88).
 pub(super) const AHEAD: u64 = 512;
 
-///A stream may hold one [`SHARES`]th of the unsent limit when only the connection lacks credit, as long as
+/// A stream may hold one [`SHARES`]th of the unsent limit when only the connection lacks credit, as long as
 /// all streams together hold at most half of that limit beyond the credit (limit K214). Otherwise a response
 /// during a transfer could be written only in pieces of [`AHEAD`] bytes, because the transfer's writer claims
 /// all credit as soon as it arrives.

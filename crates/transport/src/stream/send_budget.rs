@@ -1,11 +1,10 @@
 //! Limits on the bytes that are written before the peer has received them.
 
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, VecDeque};
-use std::ops::Bound;
+mod writers;
 
 use courser_wire::StreamId;
 
+use self::writers::Writers;
 use super::StreamsConfig;
 
 /// The limits of one write, in bytes.
@@ -21,6 +20,19 @@ pub(super) struct WriteLimits {
     pub(super) credit: u64,
     /// Bytes that all streams together may hold beyond the connection's credit.
     pub(super) ahead: u64,
+}
+
+impl WriteLimits {
+    /// Returns the limits of a write of `len` bytes that waits for nothing but the peer's `credit`.
+    pub(super) const fn of_header(len: u64, credit: u64) -> Self {
+        Self {
+            unsent_limit: len,
+            connection: len,
+            reserve: len,
+            credit,
+            ahead: credit,
+        }
+    }
 }
 
 /// The memory that all streams together may take for sending, and the writers that wait for it.
@@ -47,12 +59,10 @@ pub(super) struct SendBudget {
     congestion_window: u64,
     /// Free memory of the endpoint.
     memory_left: u64,
-    /// Streams whose writers were blocked by the limits of the whole connection, by session.
-    writers: BTreeMap<u32, VecDeque<StreamId>>,
-    /// Bytes of `retained` by session, without those of streams that have none.
-    sessions: BTreeMap<u32, u64>,
-    /// The session whose writer was woken last while others waited too.
-    woken: u32,
+    /// True once a stream has had an order.
+    is_ordered: bool,
+    /// Created when a writer first waits, or a session first holds bytes.
+    writers: Option<Box<Writers>>,
 }
 
 impl SendBudget {
@@ -68,9 +78,8 @@ impl SendBudget {
             max_unsent: config.unsent_limit,
             congestion_window: 0,
             memory_left: u64::MAX,
-            writers: BTreeMap::new(),
-            sessions: BTreeMap::new(),
-            woken: 0,
+            is_ordered: false,
+            writers: None,
         }
     }
 
@@ -114,40 +123,58 @@ impl SendBudget {
         limit.min(self.max).min(self.fair_share())
     }
 
-    /// Returns the limits of a write. `credit` is what the peer grants for the connection.
-    pub(super) fn write_limits(&self, credit: u64, session: u32) -> WriteLimits {
-        let connection = self.limit().saturating_sub(self.retained);
+    /// Returns the limits of a write to a stream without a session, without the reserve. `credit` is what the peer grants
+    /// for the connection.
+    #[inline]
+    pub(super) fn quick_limits(&self, credit: u64) -> WriteLimits {
         WriteLimits {
             unsent_limit: self.unsent_limit,
-            connection: match session {
-                0 => connection,
-                _ => connection.min(self.share().saturating_sub(self.held(session))),
-            },
-            reserve: self.limit_with_reserve().saturating_sub(self.retained),
+            connection: self.limit().saturating_sub(self.retained),
+            reserve: 0,
             credit: credit.saturating_sub(self.unsent),
             ahead: (credit + self.unsent_limit / 2).saturating_sub(self.unsent),
+        }
+    }
+
+    /// Returns the limits of a write. `credit` is what the peer grants for the connection.
+    pub(super) fn write_limits(&self, credit: u64, session: u32) -> WriteLimits {
+        let limits = self.quick_limits(credit);
+        WriteLimits {
+            connection: match session {
+                0 => limits.connection,
+                _ => {
+                    let left = self.share().saturating_sub(self.held(session));
+                    limits.connection.min(left)
+                }
+            },
+            reserve: self.limit_with_reserve().saturating_sub(self.retained),
+            ..limits
         }
     }
 
     /// Returns the part of the limit that each session may hold while several send: one with many streams would hold all
     /// of it, and another one would run out of data before it may write again.
     fn share(&self) -> u64 {
-        let sessions = self.sessions.len().max(self.writers.len()).max(1);
-        self.limit() / sessions as u64
+        self.limit() / self.sessions()
+    }
+
+    /// Returns the number of sessions that send, 1 at least.
+    fn sessions(&self) -> u64 {
+        let writers = self.writers.as_ref();
+        let sessions = writers.map_or(0, |writers| writers.sessions());
+        sessions.max(1) as u64
     }
 
     /// Returns the bytes that a session holds.
     fn held(&self, session: u32) -> u64 {
-        self.sessions.get(&session).copied().unwrap_or_default()
+        let writers = self.writers.as_ref();
+        writers.map_or(0, |writers| writers.held(session))
     }
 
     /// Changes the bytes that a session holds, from those of one of its streams before to those after.
     pub(super) fn on_held(&mut self, session: u32, before: u64, after: u64) {
-        let held = (self.held(session) + after).saturating_sub(before);
-        match held {
-            0 => self.sessions.remove(&session),
-            held => self.sessions.insert(session, held),
-        };
+        let writers = self.writers.get_or_insert_default();
+        writers.on_held(session, before, after);
     }
 
     /// Counts bytes that were written.
@@ -180,7 +207,7 @@ impl SendBudget {
     /// Resets the counts and removes all writers, when all streams are dropped at once.
     pub(super) fn clear(&mut self) {
         (self.retained, self.unsent) = (0, 0);
-        (self.writers, self.sessions) = (BTreeMap::new(), BTreeMap::new());
+        self.writers = None;
     }
 
     /// Sets the memory that the endpoint has left for all its connections.
@@ -206,7 +233,11 @@ impl SendBudget {
     pub(super) fn on_congestion_window(&mut self, window: u64) -> bool {
         self.congestion_window = window;
         let least = (SEND_BUFFER_MIN + self.acked).min(SEND_BUFFER_USUAL);
-        let limit = window.saturating_mul(4).max(least).min(self.max);
+        let max = match self.is_ordered {
+            true => self.max - self.max / RESERVES,
+            false => self.max,
+        };
+        let limit = window.saturating_mul(4).max(least).min(max);
         let unsent_limit = window.saturating_mul(2).max(UNSENT_MIN);
         self.unsent_limit = unsent_limit.min(self.max_unsent).min(self.max);
         let changes = limit != self.limit;
@@ -216,57 +247,111 @@ impl SendBudget {
 
     /// Adds the writer of a stream to those of its session that wait, if it is not among them.
     pub(super) fn wait(&mut self, session: u32, id: StreamId) {
-        let writers = self.writers.entry(session).or_default();
-        if !writers.contains(&id) {
-            writers.push_back(id);
+        self.writers.get_or_insert_default().wait(session, id);
+    }
+
+    /// Returns true if writers wait and may try again.
+    #[inline]
+    pub(super) fn can_wake_writers(&self) -> bool {
+        let writers = self.writers.as_ref();
+        writers.is_some_and(|writers| {
+            !writers.is_empty() && (self.is_quarter_free() || self.can_wake_lead(writers))
+        })
+    }
+
+    /// Returns true if a quarter of the limit is free.
+    #[inline]
+    pub(super) fn is_quarter_free(&self) -> bool {
+        self.retained <= self.limit() / 4 * 3
+    }
+
+    fn can_wake_lead(&self, writers: &Writers) -> bool {
+        let may_lead = self.is_ordered || !writers.leads().is_empty();
+        may_lead && self.retained + LEAD / 4 <= self.lead_limit()
+    }
+
+    /// Removes the writer of a stream from those that wait.
+    pub(super) fn forget_writer(&mut self, id: StreamId) {
+        if let Some(writers) = &mut self.writers {
+            writers.forget(id);
         }
     }
 
-    /// Returns true if writers wait and a quarter of the limit is free.
-    #[inline]
-    pub(super) fn can_wake_writers(&self) -> bool {
-        !self.writers.is_empty() && self.retained <= self.limit() / 4 * 3
+    /// Returns the streams whose writers wait, those of each session that have begun last first.
+    pub(super) fn waiting_writers(&self) -> impl Iterator<Item = StreamId> {
+        self.writers.iter().flat_map(|writers| writers.waiting())
+    }
+
+    /// Removes and returns the next writer to wake, if none of sessions wait and none of them holds bytes.
+    pub(super) fn next_plain_writer(&mut self) -> Option<StreamId> {
+        self.writers.as_mut()?.next_plain()
     }
 
     /// Removes and returns the writers to wake. If those of several sessions wait, it is one of each: the memory that is
     /// free would go to the session with the most writers otherwise. The others follow when more is acknowledged, all
     /// of them when little is left to acknowledge.
     pub(super) fn next_writers(&mut self) -> Vec<StreamId> {
-        if self.writers.len() == 1 && self.sessions.len() <= 1 {
-            let writers = self.writers.pop_first();
-            return writers.map_or_else(Vec::new, |(_, writers)| writers.into());
-        }
-        // Those behind the session that was first before are first now.
-        let behind = (Bound::Excluded(self.woken), Bound::Unbounded);
-        let sessions: Vec<u32> = self
-            .writers
-            .range(behind)
-            .chain(self.writers.range(..=self.woken))
-            .map(|(session, _)| *session)
-            .collect();
-        if let Some(first) = sessions.first() {
-            self.woken = *first;
-        }
-        let mut woken = Vec::with_capacity(sessions.len());
+        let is_nearly_free = self.retained <= self.limit() / 4;
         let share = self.share();
-        if self.retained <= self.limit() / 4 {
-            for session in sessions {
-                woken.extend(self.writers.remove(&session).unwrap_or_default());
-            }
-            return woken;
+        let writers = self.writers.as_mut();
+        writers.map_or_else(Vec::new, |writers| writers.next(is_nearly_free, share))
+    }
+
+    /// Keeps a part of the maximum for streams that precede all others of their group.
+    pub(super) fn expect_order(&mut self) {
+        self.is_ordered = true;
+        self.on_congestion_window(self.congestion_window);
+    }
+
+    /// Returns true once a stream has had an order.
+    #[inline]
+    pub(super) const fn expects_order(&self) -> bool {
+        self.is_ordered
+    }
+
+    /// Returns the limit on bytes kept until they are acknowledged for a stream that precedes all others of its group.
+    fn lead_limit(&self) -> u64 {
+        let limit = self.limit + self.limit / LEAD_RESERVES;
+        limit.min(self.max).min(self.fair_share())
+    }
+
+    /// Returns the limits of a write to a stream that precedes all others of its group. `credit` is what the peer grants
+    /// for the connection beyond the unsent bytes of this stream: those of others are sent after it.
+    pub(super) fn lead_limits(&self, credit: u64, session: u32) -> WriteLimits {
+        let limit = self.lead_limit();
+        let connection = limit.saturating_sub(self.retained);
+        let connection = match session {
+            0 => connection,
+            _ => connection.min((limit / self.sessions()).saturating_sub(self.held(session))),
+        };
+        WriteLimits {
+            unsent_limit: self.unsent_limit.min(LEAD),
+            connection,
+            reserve: connection,
+            credit,
+            ahead: credit,
         }
-        for session in sessions {
-            if session != 0 && self.held(session) > share / 4 * 3 {
-                continue;
-            }
-            if let Entry::Occupied(mut writers) = self.writers.entry(session) {
-                woken.extend(writers.get_mut().pop_front());
-                if writers.get().is_empty() {
-                    writers.remove();
-                }
-            }
-        }
-        woken
+    }
+
+    /// Returns the streams whose writers wait although they precede all others of their groups.
+    pub(super) fn leads(&self) -> &[StreamId] {
+        self.writers.as_ref().map_or(&[], |writers| writers.leads())
+    }
+
+    /// Adds a writer that waits to those that precede all others of their groups. Keeps those for which `stays` returns
+    /// true.
+    pub(super) fn wait_to_lead(&mut self, id: StreamId, stays: impl FnMut(StreamId) -> bool) {
+        self.writers.get_or_insert_default().wait_to_lead(id, stays);
+    }
+
+    /// Removes and returns the writer that has waited longest of those that precede all others of their groups.
+    pub(super) fn next_lead(&mut self) -> Option<StreamId> {
+        self.writers.as_mut()?.next_lead()
+    }
+
+    /// Frees the memory of writers if none wait and no session holds bytes.
+    pub(super) fn shrink(&mut self) {
+        self.writers.take_if(|writers| writers.is_unused());
     }
 }
 
@@ -281,6 +366,14 @@ const SEND_BUFFER_USUAL: u64 = 512 << 10;
 /// The reserve for streams that hold little is this part of the limit, in addition to it (limit K590). Without it, a
 /// request beside a few transfers waits until these end, because their writers take all memory that is freed.
 const RESERVES: u64 = 8;
+
+/// Bytes of a stream that may be unsent while it precedes all others of its group and the buffer is full: as much as it
+/// sends in a turn (limit K636).
+pub(super) const LEAD: u64 = 16 << 10;
+
+/// The reserve for streams that precede all others of their groups is this part of the limit, in addition to it (limit
+/// K645). Half of it is beyond that for streams that hold little.
+const LEAD_RESERVES: u64 = 4;
 
 /// Bytes that a connection may keep until they are acknowledged even if memory is short.
 const MIN_FAIR_SHARE: u64 = 64 << 10;

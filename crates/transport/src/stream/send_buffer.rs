@@ -11,7 +11,7 @@ use super::buffers::{Buffers, Chunk, next_capacity};
 
 /// The bytes written to one stream and not acknowledged yet.
 ///
-/// The bytes lie in a queue of chunks.Each byte stays where `write` stored it until it is
+/// The bytes lie in a queue of chunks. Each byte stays where `write` stored it until it is
 /// acknowledged, so a retransmission cannot differ (RFC 9000 §2.2). Lost data is a set of spans, never a
 /// stored packet. The end of the stream counts as one more position behind the last byte: a
 /// FIN is sent, lost and acknowledged like a byte.
@@ -145,7 +145,7 @@ impl SendBuffer {
         }
     }
 
-    ///Moves the first `len` bytes to the end without copying them, unless they are few. `Bytes` of which all
+    /// Moves the first `len` bytes to the end without copying them, unless they are few. `Bytes` of which all
     /// were copied stay with the caller, who drops them without a lock held: their drop may run code of the
     /// application.
     pub(super) fn write_shared(&mut self, bytes: &mut Bytes, len: usize, buffers: &mut Buffers) {

@@ -12,7 +12,7 @@ use super::table::Entry;
 
 /// The queues of the streams that have control frames, lost data or new data to send.
 ///
-///A stream is in each queue at most once. Its [`Entry`] records in which queues it is, so each method takes
+/// A stream is in each queue at most once. Its [`Entry`] records in which queues it is, so each method takes
 /// both the key and the entry.
 #[derive(Debug, Default)]
 pub(super) struct SendQueues {
@@ -24,8 +24,9 @@ pub(super) struct SendQueues {
     pub(super) new: Schedule,
     /// Created for the first stream with a limit on its rate.
     rate_caps: Option<Box<RateCaps>>,
-    /// The classes of the sessions that have another one than 0.
-    sessions: BTreeMap<u32, i8>,
+    /// The classes of the sessions that have another one than 0. Created for the first of them.
+    #[expect(clippy::box_collection, reason = "a pointer in each idle connection")]
+    sessions: Option<Box<BTreeMap<u32, i8>>>,
 }
 
 impl SendQueues {
@@ -48,8 +49,11 @@ impl SendQueues {
     }
 
     /// Returns the class of a session.
+    #[inline(never)]
     fn session_class(&self, session: u32) -> i8 {
-        self.sessions.get(&session).copied().unwrap_or_default()
+        let sessions = self.sessions.as_ref();
+        let class = sessions.and_then(|sessions| sessions.get(&session));
+        class.copied().unwrap_or_default()
     }
 
     /// Sets the class of a session, 0 unless set, and that of all its streams.
@@ -58,9 +62,10 @@ impl SendQueues {
         if class == before {
             return;
         }
+        let sessions = self.sessions.get_or_insert_default();
         match class {
-            0 => self.sessions.remove(&session),
-            _ => self.sessions.insert(session, class),
+            0 => sessions.remove(&session),
+            _ => sessions.insert(session, class),
         };
         self.free.move_session(session, before, class);
         self.new.move_session(session, before, class);
@@ -104,8 +109,31 @@ impl SendQueues {
         is_new
     }
 
+    /// Returns true if all other streams of its session and group that have new data have lower places than this one.
+    pub(super) fn is_led_by(&self, key: u32, share: &Share) -> bool {
+        self.new.is_led_by(self.class_of(share), share, key)
+    }
+
+    /// Returns true if new data of a stream of the session precedes data of the priority 0 and this order.
+    pub(super) fn precede(&self, session: u32, order: i64) -> bool {
+        let share = Share {
+            session,
+            order,
+            ..Share::default()
+        };
+        self.new.precede(self.class_of(&share), &share)
+    }
+
     /// Removes a stream from the queues of data.
+    #[inline]
     pub(super) fn unschedule(&mut self, stream: &mut Entry) {
+        if stream.in_free.is_some() || stream.in_new.is_some() {
+            self.remove_data(stream);
+        }
+    }
+
+    #[inline(never)]
+    fn remove_data(&mut self, stream: &mut Entry) {
         if let Some(place) = stream.in_free.take() {
             let class = self.class_of(&stream.share);
             self.free.remove(class, &stream.share, place);
@@ -138,8 +166,9 @@ impl SendQueues {
         };
         let has_new = stream.send.has_new();
         if has_new && !pauses {
-            let place = self.new.on_sent(len);
-            stream.in_new = place.or(stream.in_new);
+            if let Some(place) = self.new.on_sent(len) {
+                stream.in_new = Some(place);
+            }
         } else {
             stream.in_new = None;
             self.new.on_last_sent(len);

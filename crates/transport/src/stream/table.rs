@@ -53,7 +53,7 @@ impl Entry {
 
 /// All streams of a connection that are not over.
 ///
-/// Entries of ended streams are reused, with the memory of their lists.Recent lookups are cached,
+/// Entries of ended streams are reused, with the memory of their lists. Recent lookups are cached,
 /// about as many as there are streams, so that not every frame causes the hash of an ID.
 #[derive(Debug)]
 pub(super) struct Table {

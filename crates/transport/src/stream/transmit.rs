@@ -14,6 +14,17 @@ use crate::build::packet_builder::PacketBuilder;
 use crate::flow::{LARGEST_CONTROL, fits_control_frame};
 use crate::space::sent::SentFrame;
 
+/// The data that waits for packets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Backlog {
+    /// The bytes that were written and not sent.
+    pub(crate) unsent: u64,
+    /// True if they are about as many as a stream may hold, so that its writer may have more.
+    pub(crate) is_limited: bool,
+    /// The bytes that the peer permits beyond those that were sent, on the stream if it is the only one.
+    pub(crate) credit: u64,
+}
+
 impl Streams {
     /// Returns true if a frame could be written within the limits of the peer.
     #[inline]
@@ -31,13 +42,35 @@ impl Streams {
             || (!self.queues.new.is_empty() && self.flow.send.available() > 0)
     }
 
-    ///Returns an upper bound on the bytes of all frames that are due. Returns `None` if that is above `max`, if
+    /// Returns the data that waits for packets.
+    pub(crate) fn backlog(&mut self) -> Backlog {
+        // The credit of a stream matters if it is the only one.
+        let of_stream = match self.queues.new.only() {
+            Some(key) => self.table.at(key).send.credit(),
+            None => u64::MAX,
+        };
+        let sending = &self.buffers.sending;
+        Backlog {
+            unsent: sending.unsent(),
+            is_limited: 2 * sending.unsent() >= sending.unsent_limit(),
+            credit: self.flow.send.available().min(of_stream),
+        }
+    }
+
+    /// Returns an upper bound on the bytes of all frames that are due. Returns `None` if that is above `max`, if
     /// many streams have data, or if any of it is a retransmission.
     pub fn pending_bytes_up_to(&mut self, max: u64) -> Option<u64> {
         let control =
             self.queues.control.max_frames() + self.flow.due_frames() + self.limits.due_frames();
         let mut left = (control * LARGEST_CONTROL) as u64;
         for list in [&self.queues.free, &self.queues.new] {
+            if list.is_empty() {
+                continue;
+            }
+            if let Some(key) = list.only() {
+                left += self.table.at(key).send.only_unsent()? + LARGEST_STREAM_HEADER;
+                continue;
+            }
             let (streams, count) = list.few::<FEW_STREAMS>()?;
             for &key in &streams[..count] {
                 left += self.table.at(key).send.only_unsent()? + LARGEST_STREAM_HEADER;
@@ -113,10 +146,12 @@ impl Streams {
                 }
             }
             ControlFrame::Credit => {
-                if let Some(limit) = state.receive.credit_to_send(now, rtt) {
+                let credit = state.receive.credit_to_send(now, rtt, &mut self.flow);
+                if let Some(limit) = credit {
                     MaxStreamData { id, limit }.encode(packet.writer());
                     packet.record(SentFrame::MaxStreamData { id, limit });
                 }
+                self.flow.update_credit();
             }
             ControlFrame::Blocked => {
                 if let Some(limit) = state.send.blocked_at() {
@@ -219,7 +254,7 @@ impl Streams {
         true
     }
 
-    ///Requests the frames that ask for missing credit again. Called when no ack-eliciting packet is in
+    /// Requests the frames that ask for missing credit again. Called when no ack-eliciting packet is in
     /// flight, so that the connection does not time out (RFC 9000 §4.1).
     pub fn repeat_blocked(&mut self) {
         self.flow.send.clear_signal();

@@ -29,7 +29,7 @@ impl Streams {
         self.buffers.sending.clear();
     }
 
-    ///Replaces [`ReadError::Blocked`] if the connection is over and nothing more can arrive.
+    /// Replaces [`ReadError::Blocked`] if the connection is over and nothing more can arrive.
     #[inline]
     pub(super) fn or_closed<T>(&self, read: Result<T, ReadError>) -> Result<T, ReadError> {
         match read {

@@ -43,7 +43,7 @@ impl Streams {
             .ok_or(ClosedStream)
     }
 
-    ///Returns true if all bytes of a stream have arrived, so that the peer can no longer reset it; `None` if
+    /// Returns true if all bytes of a stream have arrived, so that the peer can no longer reset it; `None` if
     /// the stream or the connection is over.
     pub fn has_everything(&self, id: StreamId) -> Option<bool> {
         let state = self.table.get(id).filter(|state| state.receives);
@@ -63,7 +63,7 @@ impl Streams {
         self.table.at(key).send.await_acked(len)
     }
 
-    ///Returns the limit that blocked the last write, as long as it still does; `None` if the next write may
+    /// Returns the limit that blocked the last write, as long as it still does; `None` if the next write may
     /// succeed.
     ///
     /// # Errors
@@ -91,27 +91,30 @@ impl Streams {
     pub fn await_final_size(&mut self, id: StreamId) -> Result<(), ClosedStream> {
         let state = self.table.get(id).filter(|state| state.receives);
         let size = state.ok_or(ClosedStream)?.receive.stats().final_size;
-        self.sizes.insert(id, size);
+        self.sizes.get_or_insert_default().insert(id, size);
         Ok(())
     }
 
     /// Returns the awaited final size of a stream, `None` until it is known.
     pub fn final_size(&self, id: StreamId) -> Option<u64> {
-        self.sizes.get(&id).copied().flatten()
+        let sizes = self.sizes.as_ref()?;
+        sizes.get(&id).copied().flatten()
     }
 
     /// Ends the wait for the final size of a stream.
     pub fn forget_final_size(&mut self, id: StreamId) {
-        self.sizes.remove(&id);
+        if let Some(sizes) = &mut self.sizes {
+            sizes.remove(&id);
+        }
     }
 
     /// Reports the final size of a stream that is awaited.
     pub(super) fn report_final_size(&mut self, key: u32) {
         let state = self.table.at(key);
-        let Some(size) = state.receive.stats().final_size else {
+        let (Some(sizes), Some(size)) = (&mut self.sizes, state.receive.stats().final_size) else {
             return;
         };
-        if let Some(awaited @ None) = self.sizes.get_mut(&state.id) {
+        if let Some(awaited @ None) = sizes.get_mut(&state.id) {
             *awaited = Some(size);
             self.events
                 .push_back(StreamEvent::Readable { id: state.id });

@@ -39,12 +39,31 @@ impl Streams {
     /// never be any.
     pub fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
         let key = self.sender(id)?;
-        let limits = self.write_limits(key);
-        let result = self
-            .table
-            .at(key)
-            .send
-            .write(data, limits, &mut self.buffers);
+        let limits = self.quick_limits(key);
+        let send = &mut self.table.at(key).send;
+        let mut result = send.write(data, limits, &mut self.buffers);
+        if let Err(WriteError::Blocked) = result
+            && let Some(limits) = self.raised_limits(key)
+        {
+            let send = &mut self.table.at(key).send;
+            result = send.write(data, limits, &mut self.buffers);
+            send.end_wait_if(result.is_ok());
+        }
+        self.on_written(key, result)
+    }
+
+    /// Writes the header of a new stream, of which at most 16 bytes, without regard to the memory that other streams hold: it
+    /// would have to wait for them before the stream can get an order. Returns how many bytes were written.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Streams::write`].
+    pub fn write_header(&mut self, id: StreamId, header: &[u8]) -> Result<usize, WriteError> {
+        let key = self.sender(id)?;
+        let header = &header[..header.len().min(LONGEST_HEADER)];
+        let limits = WriteLimits::of_header(header.len() as u64, self.flow.send.available());
+        let send = &mut self.table.at(key).send;
+        let result = send.write(header, limits, &mut self.buffers);
         self.on_written(key, result)
     }
 
@@ -57,12 +76,16 @@ impl Streams {
     /// never be any.
     pub fn write_chunk(&mut self, id: StreamId, data: &mut Bytes) -> Result<usize, WriteError> {
         let key = self.sender(id)?;
-        let limits = self.write_limits(key);
-        let result = self
-            .table
-            .at(key)
-            .send
-            .write_shared(data, limits, &mut self.buffers);
+        let limits = self.quick_limits(key);
+        let send = &mut self.table.at(key).send;
+        let mut result = send.write_shared(data, limits, &mut self.buffers);
+        if let Err(WriteError::Blocked) = result
+            && let Some(limits) = self.raised_limits(key)
+        {
+            let send = &mut self.table.at(key).send;
+            result = send.write_shared(data, limits, &mut self.buffers);
+            send.end_wait_if(result.is_ok());
+        }
         self.on_written(key, result)
     }
 
@@ -96,7 +119,18 @@ impl Streams {
         Ok(0)
     }
 
+    /// Returns the limits of a write without those that only a blocked one needs.
     #[inline]
+    fn quick_limits(&mut self, key: u32) -> WriteLimits {
+        match self.table.at(key).share.session {
+            0 => self
+                .buffers
+                .sending
+                .quick_limits(self.flow.send.available()),
+            _ => self.write_limits(key),
+        }
+    }
+
     pub(super) fn write_limits(&mut self, key: u32) -> WriteLimits {
         let session = self.table.at(key).share.session;
         let credit = self.flow.send.available();
@@ -110,15 +144,12 @@ impl Streams {
     ) -> Result<usize, WriteError> {
         match result {
             Ok(_) => {
-                self.count_held(key);
+                if self.table.at(key).share.session != 0 {
+                    self.count_held(key);
+                }
                 self.schedule(key);
             }
-            Err(WriteError::Blocked) => {
-                let state = self.table.at(key);
-                if state.send.is_waiting_for_connection() {
-                    self.buffers.sending.wait(state.share.session, state.id);
-                }
-            }
+            Err(WriteError::Blocked) => self.on_write_blocked(key),
             Err(WriteError::Stopped(_) | WriteError::ClosedStream) => {}
         }
         result
@@ -153,7 +184,7 @@ impl Streams {
         Ok(())
     }
 
-    ///Abandons sending, but delivers the first `reliable_size` bytes of the stream, or all that were written if
+    /// Abandons sending, but delivers the first `reliable_size` bytes of the stream, or all that were written if
     /// these are fewer. The peer's application reads these bytes and then the error code.
     ///
     /// A later call may reduce the size, down to 0 by [`Streams::reset`]. The code of the first
@@ -321,3 +352,6 @@ impl Streams {
         }
     }
 }
+
+/// Bytes of a header that are written in any case (limit K652): a type and the number of a session.
+const LONGEST_HEADER: usize = 16;

@@ -73,6 +73,8 @@ pub(crate) struct Link {
     pub(crate) filter: Option<Filter>,
     /// Bytes per second each way, IP and UDP headers included; `None` is unlimited.
     pub(crate) rate: Option<u64>,
+    /// Bytes that its queue holds; `None` is unlimited.
+    pub(crate) queue: Option<u64>,
     /// The routes with datagrams in transit, the current one last.
     routes: Vec<Route>,
     count: usize,
@@ -94,6 +96,7 @@ impl Link {
             duplicate: 0,
             filter: None,
             rate: None,
+            queue: None,
             routes: Vec::new(),
             count: 0,
             seed,
@@ -146,7 +149,7 @@ impl Link {
         };
         LinkSpec {
             rate: self.rate.map(Rate::from_bytes_per_second),
-            queue: Some(QueueLimit::Bytes(u64::MAX)),
+            queue: Some(QueueLimit::Bytes(self.queue.unwrap_or(u64::MAX))),
             delay: Some(self.delay),
             loss: Some(Repeated::independent(thousandths(self.loss))),
             reorder: Some(reorder),

@@ -62,6 +62,7 @@ impl Device {
         limit: usize,
     ) -> io::Result<usize> {
         let before = packets.len();
+        buffer.is_drained = false;
         // A device that is filled with malformed packets leaves the call too.
         for _ in 0..limit {
             if packets.len() >= limit {
@@ -70,8 +71,13 @@ impl Device {
             let length = match (&self.file).read(&mut buffer.raw) {
                 Ok(length) => length,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(_) if packets.len() > before => break,
-                Err(error) => return Err(error),
+                Err(error) => {
+                    buffer.is_drained = error.kind() == io::ErrorKind::WouldBlock;
+                    match packets.len() > before {
+                        true => break,
+                        false => return Err(error),
+                    }
+                }
             };
             if take(&buffer.raw[..length], &mut buffer.packets, packets).is_none() {
                 buffer.malformed += 1;
@@ -90,7 +96,17 @@ impl Device {
         if self.offloads.tcp {
             joiner.join(packets, self.offloads.udp);
             for run in joiner.runs() {
-                written.add(run.count, self.write_run(joiner, run, packets))?;
+                match self.write_run(joiner, run, packets) {
+                    // Some kernels refuse joined packets of some shapes, such as 6.6.44 those with a short last segment.
+                    Err(error) if run.count > 1 && is_refused(&error) => {
+                        written.calls += 1;
+                        for index in joiner.members(run) {
+                            let slices = [IoSlice::new(&NO_HEADER), IoSlice::new(&packets[index])];
+                            written.add(1, self.write(&slices))?;
+                        }
+                    }
+                    result => written.add(run.count, result)?,
+                }
             }
         } else {
             for packet in &*packets {
@@ -207,6 +223,11 @@ fn refusal(error: io::Error, name: &str) -> OpenError {
 /// The descriptor of an interface that was removed is in a bad state.
 pub(crate) fn is_gone(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::EBADFD)
+}
+
+/// The system takes no packet of this form.
+fn is_refused(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EINVAL)
 }
 
 const PATH: &str = "/dev/net/tun";

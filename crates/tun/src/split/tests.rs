@@ -206,6 +206,28 @@ proptest! {
     }
 }
 
+/// Attack A374: each segment would repeat 60 KiB of headers.
+#[test]
+fn super_packets_whose_headers_multiply_are_refused() {
+    let mut bytes = vec![0; 62_000];
+    bytes[0] = 0x60;
+    let header = Header {
+        needs_checksum: true,
+        segmentation: Segmentation::Udp,
+        segment_size: 1,
+        checksum_start: 60_000,
+        checksum_offset: 6,
+        ..Header::default()
+    };
+    let error = cut(&header, &bytes).unwrap_err();
+    assert!(matches!(error, Malformed::Segments { .. }), "{error}");
+    let few = Header {
+        segment_size: 400,
+        ..header
+    };
+    assert_eq!(cut(&few, &bytes).map(|it| it.len()), Ok(5));
+}
+
 #[test]
 fn super_packets_that_contradict_their_header_are_refused() {
     let whole = Super {

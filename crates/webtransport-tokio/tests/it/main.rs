@@ -2,11 +2,14 @@
 
 mod browsers;
 mod facts;
+#[cfg(feature = "axum")]
+mod handlers;
 mod hostile;
 mod listener;
 mod media;
 mod refusals;
 mod sessions;
+mod streams;
 
 use std::future::Future;
 use std::sync::Arc;

@@ -55,9 +55,13 @@ impl Credit {
         true
     }
 
+    pub(super) fn is_report_due(&self) -> bool {
+        self.report == Report::Due
+    }
+
     /// Returns the limit to report, if a report is due.
     pub(super) fn report(&mut self) -> Option<u64> {
-        if self.report != Report::Due {
+        if !self.is_report_due() {
             return None;
         }
         self.report = Report::Sent;

@@ -100,6 +100,11 @@ impl DataWindow {
         }
     }
 
+    /// Returns true if a limit is due.
+    pub(super) const fn is_due(&self) -> bool {
+        self.is_due
+    }
+
     /// Returns the limit to announce, if one is due. It is the newest one, however many were due before.
     pub(super) fn announcement(&mut self) -> Option<u64> {
         if !std::mem::take(&mut self.is_due) {
@@ -164,18 +169,21 @@ impl StreamWindow {
     /// Returns the limit to announce, if it has grown by a quarter of the window. A blocked peer gets credit for each
     /// stream that has ended, because the others may stay open.
     pub(super) fn announcement(&mut self) -> Option<u64> {
+        let limit = self.next_limit()?;
+        self.is_blocked = false;
+        self.announced = limit;
+        Some(limit)
+    }
+
+    /// Returns the [announcement](Self::announcement) that is due.
+    pub(super) fn next_limit(&self) -> Option<u64> {
         let limit = (self.ended + self.window).min(MAX_STREAMS);
         let growth = limit.saturating_sub(self.announced);
         let step = match self.is_blocked {
             true => 1,
             false => (self.window / 4).max(1),
         };
-        if growth < step {
-            return None;
-        }
-        self.is_blocked = false;
-        self.announced = limit;
-        Some(limit)
+        (growth >= step).then_some(limit)
     }
 }
 

@@ -114,7 +114,13 @@ fn origin_can_be_required() {
 
 #[test]
 fn policies_take_origins_only() {
-    for text in ["app.example", "https://app.example/", "*", "https://*/x"] {
+    for text in [
+        "app.example",
+        "https://app.example/",
+        "*",
+        "https://*/x",
+        "https://*.example",
+    ] {
         let error = Origins::listed().and(text).expect_err("no origin");
         assert!(
             error

@@ -57,16 +57,27 @@ impl<'a> Ack<'a> {
 
     /// Returns the number of bytes that [`Ack::encode`] writes.
     pub fn encoded_len(&self) -> usize {
-        header_len(self.largest, self.delay)
+        Start::of(None, self.ecn.as_ref()).len() + self.fields_len()
+    }
+
+    /// Writes a received frame again. To acknowledge packets that we received, use [`Ack::write`].
+    pub fn encode(&self, writer: &mut Writer<'_>) {
+        self.frame_type().encode(writer);
+        self.encode_fields(writer);
+    }
+
+    /// Returns the length of the fields that ACK and PATH_ACK share.
+    pub(super) fn fields_len(&self) -> usize {
+        varint_len(self.largest)
+            + varint_len(self.delay)
             + varint_len(self.range_count)
             + varint_len(self.first_range)
             + self.encoded_ranges.len()
             + ecn_len(self.ecn.as_ref())
     }
 
-    /// Writes a received frame again. To acknowledge packets that we received, use [`Ack::write`].
-    pub fn encode(&self, writer: &mut Writer<'_>) {
-        self.frame_type().encode(writer);
+    /// Writes the fields that ACK and PATH_ACK share.
+    pub(super) fn encode_fields(&self, writer: &mut Writer<'_>) {
         writer.varint(self.largest);
         writer.varint(self.delay);
         writer.varint(self.range_count);
@@ -87,20 +98,30 @@ impl<'a> Ack<'a> {
         ecn: Option<&EcnCounts>,
         max_ranges: usize,
     ) -> bool {
+        let start = Start::of(None, ecn);
+        Self::write_after(writer, start, ranges, delay, ecn, max_ranges)
+    }
+
+    /// Writes `start` and the fields that ACK and PATH_ACK share, as [`Ack::write`] does.
+    #[inline(always)]
+    pub(super) fn write_after(
+        writer: &mut Writer<'_>,
+        start: Start,
+        ranges: &RangeSet,
+        delay: u64,
+        ecn: Option<&EcnCounts>,
+        max_ranges: usize,
+    ) -> bool {
         let Some(newest) = ranges.last() else {
             return false;
         };
         let (largest, first_range) = (newest.end - 1, newest.end - newest.start - 1);
-        let fixed = header_len(largest, delay) + varint_len(first_range) + ecn_len(ecn);
+        let numbers = varint_len(largest) + varint_len(delay) + varint_len(first_range);
+        let fixed = start.len() + numbers + ecn_len(ecn);
         let Some(more) = count_further_ranges(ranges, fixed, writer.remaining(), max_ranges) else {
             return false;
         };
-        let frame_type = if ecn.is_some() {
-            FrameType::ACK_ECN
-        } else {
-            FrameType::ACK
-        };
-        frame_type.encode(writer);
+        start.encode(writer);
         writer.varint(largest);
         writer.varint(delay);
         writer.varint(more as u64);
@@ -113,13 +134,13 @@ impl<'a> Ack<'a> {
         true
     }
 
-    /// Reads the fields that follow the frame type and checks every range, in time linear in the
-    /// number of bytes.
+    /// Reads the fields that follow the frame type, or the path ID of PATH_ACK, and checks every
+    /// range, in time linear in the number of bytes. The type shows whether ECN counts follow.
     ///
     /// # Errors
     /// Fails if the input is truncated, if the range count exceeds what the remaining bytes can
     /// hold, or if a range extends below packet number 0.
-    pub fn decode(reader: &mut Reader<'a>, frame_type: u64) -> Result<Self, DecodeError> {
+    pub fn decode(reader: &mut Reader<'a>, has_ecn: bool) -> Result<Self, DecodeError> {
         let largest = reader.varint()?;
         let delay = reader.varint()?;
         let count_at = reader.offset();
@@ -142,7 +163,7 @@ impl<'a> Ack<'a> {
                 .start();
         }
         let encoded_ranges = &before.unread()[..before.remaining() - reader.remaining()];
-        let ecn = if frame_type == FrameType::ACK_ECN.0 {
+        let ecn = if has_ecn {
             Some(decode_ecn(reader)?)
         } else {
             None
@@ -222,9 +243,41 @@ fn gaps_and_range_lens(ranges: &RangeSet) -> impl Iterator<Item = (u64, u64)> + 
         })
 }
 
-/// Returns the length of the type, the largest number and the delay.
-fn header_len(largest: u64, delay: u64) -> usize {
-    1 + varint_len(largest) + varint_len(delay)
+/// What precedes the fields that ACK and PATH_ACK share.
+#[derive(Clone, Copy)]
+pub(super) struct Start {
+    frame_type: FrameType,
+    /// The path ID of PATH_ACK.
+    path_id: Option<u64>,
+}
+
+impl Start {
+    /// Returns the start of a PATH_ACK frame for a path, or of an ACK frame for none.
+    pub(super) fn of(path_id: Option<u64>, ecn: Option<&EcnCounts>) -> Self {
+        let frame_type = match (path_id, ecn) {
+            (None, None) => FrameType::ACK,
+            (None, Some(_)) => FrameType::ACK_ECN,
+            (Some(_), None) => FrameType::PATH_ACK,
+            (Some(_), Some(_)) => FrameType::PATH_ACK_ECN,
+        };
+        Self {
+            frame_type,
+            path_id,
+        }
+    }
+
+    /// Returns the length in bytes. Each of the four types takes one.
+    pub(super) fn len(self) -> usize {
+        1 + self.path_id.map_or(0, varint_len)
+    }
+
+    #[inline]
+    pub(super) fn encode(self, writer: &mut Writer<'_>) {
+        self.frame_type.encode(writer);
+        if let Some(path_id) = self.path_id {
+            writer.varint(path_id);
+        }
+    }
 }
 
 fn ecn_len(ecn: Option<&EcnCounts>) -> usize {

@@ -6,6 +6,7 @@
 
 mod ack;
 mod ack_frequency;
+mod addresses;
 mod connection_close;
 mod crypto;
 mod data_blocked;
@@ -16,6 +17,7 @@ mod kind;
 mod max_data;
 mod max_stream_data;
 mod max_streams;
+mod multipath;
 mod new_connection_id;
 mod new_token;
 mod padding;
@@ -33,6 +35,7 @@ mod table;
 
 pub use ack::{Ack, AckRanges};
 pub use ack_frequency::AckFrequency;
+pub use addresses::{AddAddress, ObservedAddress, ReachOut, RemoveAddress};
 pub use connection_close::{CloseKind, ConnectionClose};
 pub use crypto::Crypto;
 pub use data_blocked::DataBlocked;
@@ -43,6 +46,10 @@ pub use kind::FrameKind;
 pub use max_data::MaxData;
 pub use max_stream_data::MaxStreamData;
 pub use max_streams::MaxStreams;
+pub use multipath::{
+    MaxPathId, PathAbandon, PathAck, PathCidsBlocked, PathNewConnectionId, PathRetireConnectionId,
+    PathStatus, PathsBlocked,
+};
 pub use new_connection_id::NewConnectionId;
 pub use new_token::NewToken;
 pub use path_challenge::PathChallenge;
@@ -111,6 +118,32 @@ pub enum Frame<'a> {
     AckFrequency(AckFrequency),
     /// A DATAGRAM frame. RFC 9221 §4.
     Datagram(Datagram<'a>),
+    /// A PATH_ACK frame. RFC 10069 §4.1.
+    PathAck(PathAck<'a>),
+    /// A PATH_ABANDON frame. RFC 10069 §4.2.
+    PathAbandon(PathAbandon),
+    /// A PATH_STATUS_BACKUP frame. RFC 10069 §4.3.
+    PathStatusBackup(PathStatus),
+    /// A PATH_STATUS_AVAILABLE frame. RFC 10069 §4.3.
+    PathStatusAvailable(PathStatus),
+    /// A PATH_NEW_CONNECTION_ID frame. RFC 10069 §4.4.
+    PathNewConnectionId(PathNewConnectionId),
+    /// A PATH_RETIRE_CONNECTION_ID frame. RFC 10069 §4.5.
+    PathRetireConnectionId(PathRetireConnectionId),
+    /// A MAX_PATH_ID frame. RFC 10069 §4.6.
+    MaxPathId(MaxPathId),
+    /// A PATHS_BLOCKED frame. RFC 10069 §4.7.
+    PathsBlocked(PathsBlocked),
+    /// A PATH_CIDS_BLOCKED frame. RFC 10069 §4.7.
+    PathCidsBlocked(PathCidsBlocked),
+    /// An OBSERVED_ADDRESS frame. draft-ietf-quic-address-discovery-00 §4.1.
+    ObservedAddress(ObservedAddress),
+    /// An ADD_ADDRESS frame. draft-seemann-quic-nat-traversal-02 §4.
+    AddAddress(AddAddress),
+    /// A REACH_OUT frame. draft-seemann-quic-nat-traversal-02 §4.
+    ReachOut(ReachOut),
+    /// A REMOVE_ADDRESS frame. draft-seemann-quic-nat-traversal-02 §4.
+    RemoveAddress(RemoveAddress),
 }
 
 impl<'a> Frame<'a> {
@@ -140,7 +173,9 @@ impl<'a> Frame<'a> {
         Ok(match frame_type {
             FrameType::PADDING => Self::Padding(1 + padding::skip(reader)),
             FrameType::PING => Self::Ping,
-            FrameType::ACK | FrameType::ACK_ECN => Self::Ack(Ack::decode(reader, frame_type.0)?),
+            FrameType::ACK | FrameType::ACK_ECN => {
+                Self::Ack(Ack::decode(reader, frame_type == FrameType::ACK_ECN)?)
+            }
             FrameType::RESET_STREAM => Self::ResetStream(ResetStream::decode(reader)?),
             FrameType::RESET_STREAM_AT => Self::ResetStreamAt(ResetStreamAt::decode(reader)?),
             FrameType::STOP_SENDING => Self::StopSending(StopSending::decode(reader)?),
@@ -173,6 +208,44 @@ impl<'a> Frame<'a> {
             FrameType::DATAGRAM | FrameType::DATAGRAM_WITH_LENGTH => {
                 Self::Datagram(Datagram::decode(reader, frame_type.0)?)
             }
+            _ => return Self::decode_of_paths(reader, frame_type),
+        })
+    }
+
+    /// Reads the fields of a frame of several paths, or one that carries an address.
+    fn decode_of_paths(
+        reader: &mut Reader<'a>,
+        frame_type: FrameType,
+    ) -> Result<Self, DecodeError> {
+        Ok(match frame_type {
+            FrameType::PATH_ACK | FrameType::PATH_ACK_ECN => {
+                let has_ecn = frame_type == FrameType::PATH_ACK_ECN;
+                Self::PathAck(PathAck::decode(reader, has_ecn)?)
+            }
+            FrameType::PATH_ABANDON => Self::PathAbandon(PathAbandon::decode(reader)?),
+            FrameType::PATH_STATUS_BACKUP => Self::PathStatusBackup(PathStatus::decode(reader)?),
+            FrameType::PATH_STATUS_AVAILABLE => {
+                Self::PathStatusAvailable(PathStatus::decode(reader)?)
+            }
+            FrameType::PATH_NEW_CONNECTION_ID => {
+                Self::PathNewConnectionId(PathNewConnectionId::decode(reader)?)
+            }
+            FrameType::PATH_RETIRE_CONNECTION_ID => {
+                Self::PathRetireConnectionId(PathRetireConnectionId::decode(reader)?)
+            }
+            FrameType::MAX_PATH_ID => Self::MaxPathId(MaxPathId::decode(reader)?),
+            FrameType::PATHS_BLOCKED => Self::PathsBlocked(PathsBlocked::decode(reader)?),
+            FrameType::PATH_CIDS_BLOCKED => Self::PathCidsBlocked(PathCidsBlocked::decode(reader)?),
+            FrameType::OBSERVED_ADDRESS_IPV4 | FrameType::OBSERVED_ADDRESS_IPV6 => {
+                Self::ObservedAddress(ObservedAddress::decode(reader, frame_type)?)
+            }
+            FrameType::ADD_ADDRESS_IPV4 | FrameType::ADD_ADDRESS_IPV6 => {
+                Self::AddAddress(AddAddress::decode(reader, frame_type)?)
+            }
+            FrameType::REACH_OUT_IPV4 | FrameType::REACH_OUT_IPV6 => {
+                Self::ReachOut(ReachOut::decode(reader, frame_type)?)
+            }
+            FrameType::REMOVE_ADDRESS => Self::RemoveAddress(RemoveAddress::decode(reader)?),
             FrameType(unknown) => {
                 let kind = DecodeErrorKind::UnknownFrame(unknown);
                 return Err(DecodeError {
@@ -213,6 +286,21 @@ impl<'a> Frame<'a> {
             Self::ImmediateAck => FrameType::IMMEDIATE_ACK.encode(writer),
             Self::AckFrequency(frame) => frame.encode(writer),
             Self::Datagram(frame) => frame.encode(writer),
+            Self::PathAck(frame) => frame.encode(writer),
+            Self::PathAbandon(frame) => frame.encode(writer),
+            Self::PathStatusBackup(frame) => frame.encode(writer, FrameType::PATH_STATUS_BACKUP),
+            Self::PathStatusAvailable(frame) => {
+                frame.encode(writer, FrameType::PATH_STATUS_AVAILABLE)
+            }
+            Self::PathNewConnectionId(frame) => frame.encode(writer),
+            Self::PathRetireConnectionId(frame) => frame.encode(writer),
+            Self::MaxPathId(frame) => frame.encode(writer),
+            Self::PathsBlocked(frame) => frame.encode(writer),
+            Self::PathCidsBlocked(frame) => frame.encode(writer),
+            Self::ObservedAddress(frame) => frame.encode(writer),
+            Self::AddAddress(frame) => frame.encode(writer),
+            Self::ReachOut(frame) => frame.encode(writer),
+            Self::RemoveAddress(frame) => frame.encode(writer),
         }
     }
 
@@ -241,12 +329,24 @@ impl<'a> Frame<'a> {
             Self::ConnectionClose(frame) => frame.encoded_len(),
             Self::AckFrequency(frame) => frame.encoded_len(),
             Self::Datagram(frame) => frame.encoded_len(),
+            Self::PathAck(frame) => frame.encoded_len(),
+            Self::PathAbandon(frame) => frame.encoded_len(),
+            Self::PathStatusBackup(frame) | Self::PathStatusAvailable(frame) => frame.encoded_len(),
+            Self::PathNewConnectionId(frame) => frame.encoded_len(),
+            Self::PathRetireConnectionId(frame) => frame.encoded_len(),
+            Self::MaxPathId(frame) => frame.encoded_len(),
+            Self::PathsBlocked(frame) => frame.encoded_len(),
+            Self::PathCidsBlocked(frame) => frame.encoded_len(),
+            Self::ObservedAddress(frame) => frame.encoded_len(),
+            Self::AddAddress(frame) => frame.encoded_len(),
+            Self::ReachOut(frame) => frame.encoded_len(),
+            Self::RemoveAddress(frame) => frame.encoded_len(),
         }
     }
 
     /// Returns the type that [`Frame::encode`] writes. STREAM frames are always written with a LEN
     /// field, so this may differ from the received type.
-    #[inline]
+    #[inline(always)]
     pub fn frame_type(&self) -> FrameType {
         match self {
             Self::Padding(_) => FrameType::PADDING,
@@ -273,6 +373,19 @@ impl<'a> Frame<'a> {
             Self::ImmediateAck => FrameType::IMMEDIATE_ACK,
             Self::AckFrequency(_) => FrameType::ACK_FREQUENCY,
             Self::Datagram(frame) => frame.frame_type(),
+            Self::PathAck(frame) => frame.frame_type(),
+            Self::PathAbandon(_) => FrameType::PATH_ABANDON,
+            Self::PathStatusBackup(_) => FrameType::PATH_STATUS_BACKUP,
+            Self::PathStatusAvailable(_) => FrameType::PATH_STATUS_AVAILABLE,
+            Self::PathNewConnectionId(_) => FrameType::PATH_NEW_CONNECTION_ID,
+            Self::PathRetireConnectionId(_) => FrameType::PATH_RETIRE_CONNECTION_ID,
+            Self::MaxPathId(_) => FrameType::MAX_PATH_ID,
+            Self::PathsBlocked(_) => FrameType::PATHS_BLOCKED,
+            Self::PathCidsBlocked(_) => FrameType::PATH_CIDS_BLOCKED,
+            Self::ObservedAddress(frame) => frame.frame_type(),
+            Self::AddAddress(frame) => frame.frame_type(),
+            Self::ReachOut(frame) => frame.frame_type(),
+            Self::RemoveAddress(_) => FrameType::REMOVE_ADDRESS,
         }
     }
 

@@ -24,8 +24,13 @@ pub struct NewConnectionId {
 impl NewConnectionId {
     /// Returns the number of bytes that [`NewConnectionId::encode`] writes.
     pub const fn encoded_len(&self) -> usize {
+        1 + self.fields_len()
+    }
+
+    /// Returns the length of the fields that NEW_CONNECTION_ID and PATH_NEW_CONNECTION_ID share.
+    pub(super) const fn fields_len(&self) -> usize {
         let numbers = varint_len(self.sequence) + varint_len(self.retire_prior_to);
-        1 + numbers + 1 + self.id.len() + self.reset_token.len()
+        numbers + 1 + self.id.len() + self.reset_token.len()
     }
 
     /// Writes the frame, including its type.
@@ -34,6 +39,12 @@ impl NewConnectionId {
     /// Panics if the connection ID is empty or if `retire_prior_to` is above `sequence`, because
     /// the peer would close the connection.
     pub fn encode(&self, writer: &mut Writer<'_>) {
+        FrameType::NEW_CONNECTION_ID.encode(writer);
+        self.encode_fields(writer);
+    }
+
+    /// Writes the fields that NEW_CONNECTION_ID and PATH_NEW_CONNECTION_ID share.
+    pub(super) fn encode_fields(&self, writer: &mut Writer<'_>) {
         assert!(
             !self.id.is_empty(),
             "the connection id of NEW_CONNECTION_ID is empty"
@@ -42,7 +53,6 @@ impl NewConnectionId {
             self.retire_prior_to <= self.sequence,
             "retire_prior_to is above sequence"
         );
-        FrameType::NEW_CONNECTION_ID.encode(writer);
         writer.varint(self.sequence);
         writer.varint(self.retire_prior_to);
         self.id.encode(writer);

@@ -16,12 +16,22 @@ pub struct RetireConnectionId {
 impl RetireConnectionId {
     /// Returns the number of bytes that [`RetireConnectionId::encode`] writes.
     pub const fn encoded_len(&self) -> usize {
-        1 + varint_len(self.sequence)
+        1 + self.fields_len()
+    }
+
+    /// Returns the length of the field that RETIRE_CONNECTION_ID and PATH_RETIRE_CONNECTION_ID share.
+    pub(super) const fn fields_len(&self) -> usize {
+        varint_len(self.sequence)
     }
 
     /// Writes the frame, including its type.
     pub fn encode(&self, writer: &mut Writer<'_>) {
         FrameType::RETIRE_CONNECTION_ID.encode(writer);
+        self.encode_fields(writer);
+    }
+
+    /// Writes the field that RETIRE_CONNECTION_ID and PATH_RETIRE_CONNECTION_ID share.
+    pub(super) fn encode_fields(&self, writer: &mut Writer<'_>) {
         writer.varint(self.sequence);
     }
 

@@ -162,6 +162,84 @@ macro_rules! frames {
                 /// Type of DATAGRAM frames with a Length field. RFC 9221 §4.
                 DATAGRAM_WITH_LENGTH = 0x31, "__01";
             }
+            // Both ends must have offered initial_max_path_id, which a client does not remember
+            // (RFC 10069 §2.1), so 0-RTT packets carry none of these frames.
+            /// PATH_ACK frames. RFC 10069 §4.1.
+            PathAck "PATH_ACK" "path_ack" "N" [] {
+                /// Type of PATH_ACK frames without ECN counts. RFC 10069 §4.1.
+                PATH_ACK = 0x3e, "___1";
+                /// Type of PATH_ACK frames with ECN counts. RFC 10069 §4.1.
+                PATH_ACK_ECN = 0x3f, "___1";
+            }
+            /// PATH_ABANDON frames. RFC 10069 §4.2.
+            PathAbandon "PATH_ABANDON" "path_abandon" "" [] {
+                /// Type of PATH_ABANDON frames. RFC 10069 §4.2.
+                PATH_ABANDON = 0x3e75, "___1";
+            }
+            /// PATH_STATUS_BACKUP frames. RFC 10069 §4.3.
+            PathStatusBackup "PATH_STATUS_BACKUP" "path_status_backup" "" [] {
+                /// Type of PATH_STATUS_BACKUP frames. RFC 10069 §4.3.
+                PATH_STATUS_BACKUP = 0x3e76, "___1";
+            }
+            /// PATH_STATUS_AVAILABLE frames. RFC 10069 §4.3.
+            PathStatusAvailable "PATH_STATUS_AVAILABLE" "path_status_available" "" [] {
+                /// Type of PATH_STATUS_AVAILABLE frames. RFC 10069 §4.3.
+                PATH_STATUS_AVAILABLE = 0x3e77, "___1";
+            }
+            /// PATH_NEW_CONNECTION_ID frames. RFC 10069 §4.4.
+            PathNewConnectionId "PATH_NEW_CONNECTION_ID" "path_new_connection_id" "" [] {
+                /// Type of PATH_NEW_CONNECTION_ID frames. RFC 10069 §4.4.
+                PATH_NEW_CONNECTION_ID = 0x3e78, "___1";
+            }
+            /// PATH_RETIRE_CONNECTION_ID frames. RFC 10069 §4.5.
+            PathRetireConnectionId "PATH_RETIRE_CONNECTION_ID" "path_retire_connection_id" "" [] {
+                /// Type of PATH_RETIRE_CONNECTION_ID frames. RFC 10069 §4.5.
+                PATH_RETIRE_CONNECTION_ID = 0x3e79, "___1";
+            }
+            /// MAX_PATH_ID frames. RFC 10069 §4.6.
+            MaxPathId "MAX_PATH_ID" "max_path_id" "" [] {
+                /// Type of MAX_PATH_ID frames. RFC 10069 §4.6.
+                MAX_PATH_ID = 0x3e7a, "___1";
+            }
+            /// PATHS_BLOCKED frames. RFC 10069 §4.7.
+            PathsBlocked "PATHS_BLOCKED" "paths_blocked" "" [] {
+                /// Type of PATHS_BLOCKED frames. RFC 10069 §4.7.
+                PATHS_BLOCKED = 0x3e7b, "___1";
+            }
+            /// PATH_CIDS_BLOCKED frames. RFC 10069 §4.7.
+            PathCidsBlocked "PATH_CIDS_BLOCKED" "path_cids_blocked" "" [] {
+                /// Type of PATH_CIDS_BLOCKED frames. RFC 10069 §4.7.
+                PATH_CIDS_BLOCKED = 0x3e7c, "___1";
+            }
+            // In early data the remembered value of address_discovery holds, so 0-RTT packets may carry it
+            // (draft-ietf-quic-address-discovery-00 §3).
+            /// OBSERVED_ADDRESS frames. draft-ietf-quic-address-discovery-00 §4.1.
+            ObservedAddress "OBSERVED_ADDRESS" "observed_address" "P" [] {
+                /// Type of OBSERVED_ADDRESS frames with an IPv4 address. draft-ietf-quic-address-discovery-00 §4.1.
+                OBSERVED_ADDRESS_IPV4 = 0x9f_81a6, "__01";
+                /// Type of OBSERVED_ADDRESS frames with an IPv6 address. draft-ietf-quic-address-discovery-00 §4.1.
+                OBSERVED_ADDRESS_IPV6 = 0x9f_81a7, "__01";
+            }
+            // The rounds of probes need a path that both ends have validated, so 0-RTT packets carry none of these.
+            /// ADD_ADDRESS frames. draft-seemann-quic-nat-traversal-02 §4.
+            AddAddress "ADD_ADDRESS" "add_address" "" [] {
+                /// Type of ADD_ADDRESS frames with an IPv4 address.
+                ADD_ADDRESS_IPV4 = 0x3d_7f90, "___1";
+                /// Type of ADD_ADDRESS frames with an IPv6 address.
+                ADD_ADDRESS_IPV6 = 0x3d_7f91, "___1";
+            }
+            /// REACH_OUT frames. draft-seemann-quic-nat-traversal-02 §4.
+            ReachOut "REACH_OUT" "reach_out" "" [] {
+                /// Type of REACH_OUT frames with an IPv4 address.
+                REACH_OUT_IPV4 = 0x3d_7f92, "___1";
+                /// Type of REACH_OUT frames with an IPv6 address.
+                REACH_OUT_IPV6 = 0x3d_7f93, "___1";
+            }
+            /// REMOVE_ADDRESS frames. draft-seemann-quic-nat-traversal-02 §4.
+            RemoveAddress "REMOVE_ADDRESS" "remove_address" "" [] {
+                /// Type of REMOVE_ADDRESS frames.
+                REMOVE_ADDRESS = 0x3d_7f94, "___1";
+            }
         }
     };
 }

@@ -9,7 +9,10 @@ use crate::testing::{hex, hostile_bytes};
 const EACH: &str = "00 01 02 00 00 00 00 04 00 00 00 05 00 00 06 00 01 aa 07 01 aa 0a 00 01 aa
     10 01 11 00 01 12 01 14 01 15 00 01 16 01 18 01 00 01 aa 00000000000000000000000000000000
     19 00 1a 0102030405060708 1b 0102030405060708 1c 00 00 00 1d 00 00 1e 1f
-    24 00 00 02 01 40af 00 01 40ff 03 31 02 aabb 30 cc";
+    24 00 00 02 01 40af 00 01 40ff 03 3e 01 00 00 00 00 7e75 01 00 7e76 01 00 7e77 01 00
+    7e78 01 01 00 01 aa 00000000000000000000000000000000 7e79 01 00 7e7a 01 7e7b 01 7e7c 01 00
+    809f81a6 01 c0000201 01bb 803d7f90 01 c0000201 01bb 803d7f92 01 c0000201 01bb 803d7f94 01
+    31 02 aabb 30 cc";
 
 #[test]
 fn sample_has_every_kind_of_frame() {
@@ -42,11 +45,11 @@ fn all_but_ack_padding_and_close_are_ack_eliciting() {
         .filter(|frame| !frame.is_ack_eliciting())
         .map(|frame| frame.frame_type().value())
         .collect();
-    assert_eq!(not_eliciting, [0x00, 0x02, 0x1c, 0x1d]);
+    assert_eq!(not_eliciting, [0x00, 0x02, 0x1c, 0x1d, 0x3e]);
 }
 
 #[test]
-fn four_kinds_of_frames_are_probing() {
+fn five_kinds_of_frames_are_probing() {
     let bytes = hex(EACH);
     let probing: Vec<_> = frames(&bytes)
         .into_iter()
@@ -54,7 +57,7 @@ fn four_kinds_of_frames_are_probing() {
         .filter(Frame::is_probing)
         .map(|frame| frame.frame_type().value())
         .collect();
-    assert_eq!(probing, [0x00, 0x18, 0x1a, 0x1b]);
+    assert_eq!(probing, [0x00, 0x18, 0x1a, 0x1b, 0x9f_81a6]);
 }
 
 #[test]
@@ -102,7 +105,7 @@ proptest! {
     }
 
     #[test]
-    fn every_type_survives_random_fields(frame_type in 0..0x32_u8, fields in hostile_bytes(80)) {
+    fn every_type_survives_random_fields(frame_type in 0..0x40_u8, fields in hostile_bytes(80)) {
         let mut bytes = vec![frame_type];
         bytes.extend(&fields);
         assert_consistent(&bytes);

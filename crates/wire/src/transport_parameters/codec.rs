@@ -1,11 +1,16 @@
 //! Encoding of transport parameters: ID, length and value of each, in any order. RFC 9000 §18.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, SocketAddrV6};
+use std::num::NonZeroU8;
 
 use courser_base::Side;
 
-use super::{ParameterError, PreferredAddress, TransportParameters, VersionInformation, check, id};
+use super::{
+    AddressDiscovery, ParameterError, PreferredAddress, TransportParameters, VersionInformation,
+    check, id,
+};
 use crate::connection_id::ConnectionId;
+use crate::path_id::PathId;
 use crate::reader::Reader;
 use crate::varint::{MAX_VARINT, varint_len};
 use crate::writer::Writer;
@@ -41,6 +46,20 @@ impl TransportParameters {
             put_varint(out, id::MIN_ACK_DELAY);
             put_varint(out, varint_len(delay) as u64);
             put_varint(out, delay);
+        }
+        if let Some(path_id) = self.initial_max_path_id {
+            let path_id = u64::from(path_id.value());
+            put_varint(out, id::INITIAL_MAX_PATH_ID);
+            put_varint(out, varint_len(path_id) as u64);
+            put_varint(out, path_id);
+        }
+        if let Some(discovery) = self.address_discovery {
+            put_varint(out, id::ADDRESS_DISCOVERY);
+            put_varint(out, 1);
+            put_varint(out, discovery.to_wire());
+        }
+        if let Some(most) = self.max_candidates {
+            put(out, id::MAX_CANDIDATES, &[most.get()]);
         }
         if self.disable_active_migration {
             put(out, id::DISABLE_ACTIVE_MIGRATION, &[]);
@@ -121,6 +140,17 @@ impl TransportParameters {
             self.reset_stream_at = true;
         } else if parameter == id::MIN_ACK_DELAY {
             self.min_ack_delay = Some(number(value)?);
+        } else if parameter == id::INITIAL_MAX_PATH_ID {
+            let path_id = PathId::from_wire(number(value)?).ok_or("is above 2^32 - 1")?;
+            self.initial_max_path_id = Some(path_id);
+        } else if parameter == id::ADDRESS_DISCOVERY {
+            let discovery = AddressDiscovery::from_wire(number(value)?);
+            self.address_discovery = Some(discovery.ok_or("is neither 0, 1 nor 2")?);
+        } else if parameter == id::MAX_CANDIDATES {
+            let &[most] = value else {
+                return Err("is not 1 byte long");
+            };
+            self.max_candidates = Some(NonZeroU8::new(most).ok_or("is 0")?);
         } else if parameter == id::GREASE_QUIC_BIT {
             if !value.is_empty() {
                 return Err("has a value");

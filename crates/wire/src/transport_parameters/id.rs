@@ -30,11 +30,20 @@ pub(super) const RESET_STREAM_AT: u64 = 0x1d;
 /// accepted, and not sent: the frame has the same format in all drafts.
 pub(super) const RESET_STREAM_AT_OF_DRAFTS: u64 = 0x17_f758_6d2c_b571;
 
+/// The parameter of the extension for several paths. RFC 10069 §2.1.
+pub(super) const INITIAL_MAX_PATH_ID: u64 = 0x3e;
+
 /// The parameter of senders that accept packets without the QUIC bit. RFC 9287 §3.
 pub(super) const GREASE_QUIC_BIT: u64 = 0x2ab2;
 
 /// The parameter of the ACK frequency extension. draft-ietf-quic-ack-frequency-12 §3.
 pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
+
+/// The parameter of address discovery. draft-ietf-quic-address-discovery-00 §3.
+pub(super) const ADDRESS_DISCOVERY: u64 = 0x9f81_a176;
+
+/// The parameter of the traversal of NATs, in the variant of the field.
+pub(super) const MAX_CANDIDATES: u64 = 0x3d7f_9112_0401;
 
 /// A placeholder for an ID that cannot be decoded. No varint has this value.
 pub(super) const UNREADABLE: u64 = u64::MAX;
@@ -45,7 +54,10 @@ pub(super) fn name(parameter: u64) -> Option<&'static str> {
         UNREADABLE => return Some("a transport parameter"),
         MAX_DATAGRAM_FRAME_SIZE => return Some("max_datagram_frame_size"),
         RESET_STREAM_AT | RESET_STREAM_AT_OF_DRAFTS => return Some("reset_stream_at"),
+        INITIAL_MAX_PATH_ID => return Some("initial_max_path_id"),
         GREASE_QUIC_BIT => return Some("grease_quic_bit"),
+        ADDRESS_DISCOVERY => return Some("address_discovery"),
+        MAX_CANDIDATES => return Some("max_remote_nat_traversal_addresses"),
         MIN_ACK_DELAY => return Some("min_ack_delay"),
         _ => {}
     }

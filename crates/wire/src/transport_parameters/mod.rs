@@ -7,8 +7,10 @@ mod version_information;
 
 use std::fmt;
 use std::net::{SocketAddrV4, SocketAddrV6};
+use std::num::NonZeroU8;
 
 use crate::connection_id::ConnectionId;
+use crate::path_id::PathId;
 
 pub use version_information::VersionInformation;
 
@@ -68,6 +70,50 @@ pub struct TransportParameters {
     pub version_information: Option<VersionInformation>,
     /// True if this end accepts packets whose Fixed Bit is 0. RFC 9287 §3.
     pub grease_quic_bit: bool,
+    /// The largest path ID that the other end may use initially. If present, this end supports several
+    /// paths. RFC 10069 §2.1.
+    pub initial_max_path_id: Option<PathId>,
+    /// The use that this end makes of observed addresses, if any. draft-ietf-quic-address-discovery-00 §3.
+    pub address_discovery: Option<AddressDiscovery>,
+    /// The number of candidate addresses that this end accepts. If present, this end supports the traversal of NATs.
+    /// draft-seemann-quic-nat-traversal-02 §3, in the variant of the field.
+    pub max_candidates: Option<NonZeroU8>,
+}
+
+/// The use that an end makes of observed addresses. draft-ietf-quic-address-discovery-00 §3.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AddressDiscovery {
+    /// It reports the addresses of its peer.
+    Provides,
+    /// It asks for its own addresses.
+    Receives,
+    /// It does both.
+    Both,
+}
+
+impl AddressDiscovery {
+    /// Returns true if the end reports the addresses of its peer.
+    pub const fn provides(self) -> bool {
+        matches!(self, Self::Provides | Self::Both)
+    }
+
+    /// Returns true if the end asks for its own addresses.
+    pub const fn receives(self) -> bool {
+        matches!(self, Self::Receives | Self::Both)
+    }
+
+    const fn to_wire(self) -> u64 {
+        self as u64
+    }
+
+    const fn from_wire(value: u64) -> Option<Self> {
+        match value {
+            0 => Some(Self::Provides),
+            1 => Some(Self::Receives),
+            2 => Some(Self::Both),
+            _ => None,
+        }
+    }
 }
 
 /// An additional address of the server and the connection ID for its use. RFC 9000 §9.6, §18.2.
@@ -108,6 +154,9 @@ impl Default for TransportParameters {
             reset_stream_at: false,
             version_information: None,
             grease_quic_bit: false,
+            initial_max_path_id: None,
+            address_discovery: None,
+            max_candidates: None,
         }
     }
 }

@@ -1,3 +1,5 @@
+use std::num::NonZeroU8;
+
 use courser_base::Side;
 use proptest::prelude::*;
 
@@ -75,6 +77,9 @@ fn all() -> TransportParameters {
         reset_stream_at: true,
         version_information: Some(VersionInformation::new(Version::V2, Versions::ALL)),
         grease_quic_bit: true,
+        initial_max_path_id: Some(PathId::new(3)),
+        address_discovery: Some(AddressDiscovery::Both),
+        max_candidates: NonZeroU8::new(8),
     }
 }
 
@@ -102,7 +107,15 @@ fn all_parameters_round_trip() {
 fn each_parameter_is_written_under_its_number_and_once() {
     let mut found = numbers(&encode(&all(), None));
     found.sort_unstable();
-    let known = (0..=0x11).chain([0x1d, 0x20, 0x2ab2, 0xff04_de1b]);
+    let known = (0..=0x11).chain([
+        0x1d,
+        0x20,
+        0x3e,
+        0x2ab2,
+        0x9f81_a176,
+        0xff04_de1b,
+        0x3d7f_9112_0401,
+    ]);
     assert_eq!(found, known.collect::<Vec<_>>());
 }
 
@@ -418,7 +431,7 @@ fn grease_adds_one_reserved_parameter() {
         let bytes = encode(&all(), Some(seed));
         let found = numbers(&bytes);
         let reserved = *found.last().unwrap();
-        assert_eq!(found.len(), 23, "{seed}");
+        assert_eq!(found.len(), 26, "{seed}");
         assert_eq!(reserved % 31, 27, "{seed}");
         assert_eq!(
             TransportParameters::decode(&bytes, Side::Server),
@@ -554,4 +567,82 @@ fn reserved_versions_are_added_to_version_information() {
 fn grease_quic_bit_has_no_value() {
     assert!(decode("6ab2 00", Side::Client).unwrap().grease_quic_bit);
     assert_refused("6ab2 01 00", 0x2ab2, "has a value");
+}
+
+#[test]
+fn initial_max_path_id_has_32_bits() {
+    let found = |digits| decode(digits, Side::Client).map(|found| found.initial_max_path_id);
+    assert_eq!(found(""), Ok(None));
+    assert_eq!(found("3e 01 00"), Ok(Some(PathId::ZERO)));
+    assert_eq!(found("3e 08 c0000000ffffffff"), Ok(Some(PathId::MAX)));
+    for (digits, reason) in [
+        ("3e 08 c000000100000000", "is above 2^32 - 1"),
+        ("3e 00", "is not exactly one varint"),
+        ("3e 02 0000", "is not exactly one varint"),
+    ] {
+        let error = found(digits).expect_err(digits);
+        assert_eq!(error.reason, reason);
+        assert!(error.to_string().contains("initial_max_path_id"), "{error}");
+    }
+}
+
+#[test]
+fn address_discovery_is_0_1_or_2() {
+    let found = |digits| decode(digits, Side::Client).map(|found| found.address_discovery);
+    assert_eq!(found(""), Ok(None));
+    for (digits, discovery, provides, receives) in [
+        (
+            "c00000009f81a176 01 00",
+            AddressDiscovery::Provides,
+            true,
+            false,
+        ),
+        (
+            "c00000009f81a176 01 01",
+            AddressDiscovery::Receives,
+            false,
+            true,
+        ),
+        ("c00000009f81a176 01 02", AddressDiscovery::Both, true, true),
+    ] {
+        assert_eq!(found(digits), Ok(Some(discovery)));
+        assert_eq!(
+            (discovery.provides(), discovery.receives()),
+            (provides, receives)
+        );
+        let parameters = decode(digits, Side::Client).unwrap();
+        let bytes = encode(&parameters, None);
+        assert_eq!(
+            TransportParameters::decode(&bytes, Side::Client),
+            Ok(parameters)
+        );
+    }
+    for (digits, reason) in [
+        ("c00000009f81a176 01 03", "is neither 0, 1 nor 2"),
+        (
+            "c00000009f81a176 08 ffffffffffffffff",
+            "is neither 0, 1 nor 2",
+        ),
+        ("c00000009f81a176 00", "is not exactly one varint"),
+        ("c00000009f81a176 02 0000", "is not exactly one varint"),
+    ] {
+        let error = found(digits).expect_err(digits);
+        assert_eq!(error.reason, reason);
+        assert!(error.to_string().contains("address_discovery"), "{error}");
+    }
+}
+
+#[test]
+fn number_of_candidates_is_one_byte() {
+    let found = |digits| decode(digits, Side::Client).map(|found| found.max_candidates);
+    assert_eq!(found(""), Ok(None));
+    assert_eq!(found("c0003d7f91120401 01 01"), Ok(NonZeroU8::new(1)));
+    assert_eq!(found("c0003d7f91120401 01 ff"), Ok(NonZeroU8::new(255)));
+    for (digits, reason) in [
+        ("c0003d7f91120401 01 00", "is 0"),
+        ("c0003d7f91120401 00", "is not 1 byte long"),
+        ("c0003d7f91120401 02 4001", "is not 1 byte long"),
+    ] {
+        assert_eq!(found(digits).expect_err(digits).reason, reason);
+    }
 }

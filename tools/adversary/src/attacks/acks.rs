@@ -6,7 +6,7 @@ use courser_base::{RangeSet, Time};
 use courser_crypto::Space;
 use courser_wire::Frame;
 
-use crate::attack::{LARGE, Plan, Victim};
+use crate::attack::{Expect, LARGE, Plan, Victim};
 use crate::connection::ack;
 use crate::encode;
 use crate::hooks::Hooks;
@@ -19,6 +19,7 @@ pub(super) const NO_ACKS: Plan = Plan {
     labels: &["A24"],
     summary: "ack-eliciting packets at full speed, and responses that are never acknowledged",
     victim: Victim::Server,
+    expect: Expect::ANY,
     make: || {
         // The first byte of the control stream is repeated, which is ack-eliciting.
         let frame = http::stream(http::uni_stream(0), 0, &[0], false);
@@ -33,6 +34,7 @@ pub(super) const MUTE: Plan = Plan {
     labels: &["A24"],
     summary: "a small request every half second, whose response is never acknowledged",
     victim: Victim::Server,
+    expect: Expect::ANY,
     make: || Box::new(mute()),
 };
 
@@ -63,6 +65,7 @@ pub(super) const OPTIMISTIC_ACKS: Plan = Plan {
     labels: &["A22", "A23"],
     summary: "acknowledges packets ahead of their arrival while it downloads large files",
     victim: Victim::Server,
+    expect: Expect::ANY,
     make: || Box::new(optimistic_acks()),
 };
 
@@ -96,6 +99,7 @@ pub(super) const ACK_STORM: Plan = Plan {
     labels: &["A22", "A25"],
     summary: "packets full of ACK frames whose ranges omit every second packet",
     victim: Victim::Server,
+    expect: Expect::ANY,
     make: || Box::new(ack_storm()),
 };
 

@@ -8,10 +8,11 @@ use courser_crypto::Space;
 use courser_wire::StreamId;
 
 use crate::attack::{Attack, Pace};
-use crate::attacker::Attacker;
+use crate::attacker::{Attacker, Goals};
 use crate::connection::Connection;
 use crate::hooks::{Honest, Hooks};
 use crate::http;
+use crate::sessions;
 
 /// Maintains a number of connections that each repeat the same burst.
 ///
@@ -44,8 +45,12 @@ pub struct Progress {
     pub encoder: u64,
     /// The index of the next request stream.
     pub streams: u64,
+    /// The index of the next unidirectional stream.
+    pub uni_streams: u64,
     /// The offset on the stream that the attack uses.
     pub offset: u64,
+    /// The addresses to which a proxy under attack forwards.
+    pub goals: Option<Goals>,
     is_set_up: bool,
     next_burst: Option<Time>,
 }
@@ -63,6 +68,21 @@ impl Progress {
         let first = self.streams;
         self.streams += permitted(connection, self, max);
         (first..self.streams).map(http::request_stream)
+    }
+
+    /// Returns the IDs of the next unidirectional streams that the peer permits, at most `max`.
+    pub(super) fn uni_streams(
+        &mut self,
+        connection: &Connection,
+        max: u64,
+    ) -> impl Iterator<Item = StreamId> + use<> {
+        let initial = connection
+            .peer_parameters()
+            .map_or(0, |parameters| parameters.initial_max_streams_uni);
+        let limit = initial.max(connection.seen().max_streams_uni);
+        let first = self.uni_streams;
+        self.uni_streams += limit.saturating_sub(first).min(max);
+        (first..self.uni_streams).map(http::uni_stream)
     }
 
     /// Continues the control stream.
@@ -167,6 +187,7 @@ impl Crowd {
 impl Attack for Crowd {
     fn turn(&mut self, attacker: &mut Attacker, now: Time) -> Pace {
         self.replace_closed(attacker);
+        let goals = attacker.goals();
         let mut next_turn = now + self.pause;
         let mut is_complete = self.members.len() == self.connections;
         for (key, progress) in &mut self.members {
@@ -185,6 +206,7 @@ impl Attack for Crowd {
             if !std::mem::replace(&mut progress.is_set_up, true) {
                 (self.setup)(connection, progress);
             }
+            progress.goals = Some(goals);
             (self.burst)(connection, progress, now);
             progress.bursts += 1;
             progress.next_burst = Some(now + self.pause);
@@ -200,6 +222,14 @@ impl Attack for Crowd {
 /// Opens the control and encoder streams, and records their offsets in `progress`.
 pub(super) fn preface(connection: &mut Connection, progress: &mut Progress) {
     (progress.control, progress.encoder) = http::preface(connection);
+    progress.uni_streams = 2;
+}
+
+/// Opens the streams of a client with WebTransport and datagrams.
+pub(super) fn preface_of_sessions(connection: &mut Connection, progress: &mut Progress) {
+    progress.control = sessions::preface(connection, sessions::SETTINGS);
+    progress.encoder = 1;
+    progress.uni_streams = 2;
 }
 
 /// Returns the number of further request streams that the peer permits, at most `max`.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use courser_base::Time;
 
-use crate::attack::{Attack, Pace, Plan, Victim};
+use crate::attack::{Attack, Expect, Pace, Plan, Victim};
 use crate::attacker::Attacker;
 use crate::connection::Connection;
 use crate::early_client_tls;
@@ -51,6 +51,7 @@ pub(super) const EARLY_REPLAY: Plan = Plan {
     labels: &["A61"],
     summary: "the same first flight with a request in early data, from many ports",
     victim: Victim::Server,
+    expect: Expect::ANY,
     make: || Box::new(EarlyReplay::default()),
 };
 
@@ -115,6 +116,7 @@ pub(super) const EARLY_FLOOD: Plan = Plan {
     labels: &["A107"],
     summary: "endless 0-RTT packets on connections whose handshake never ends",
     victim: Victim::Server,
+    expect: Expect::ANY,
     make: || Box::new(EarlyFlood::default()),
 };
 

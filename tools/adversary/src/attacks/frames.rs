@@ -4,7 +4,7 @@ use courser_crypto::Space;
 use courser_wire::frame::PathChallenge;
 use courser_wire::{ConnectionId, Frame, MaxData, NewConnectionId, RetireConnectionId};
 
-use crate::attack::{Plan, Victim};
+use crate::attack::{Expect, Plan, Victim};
 use crate::encode;
 use crate::http;
 
@@ -15,6 +15,7 @@ pub(super) const PING_FLOOD: Plan = Plan {
     labels: &["A33"],
     summary: "packets with one PING frame each",
     victim: Victim::Server,
+    expect: Expect::ANY,
     make: || Box::new(Crowd::of_packets(2, 32, |_, _| vec![encode(&Frame::Ping)])),
 };
 
@@ -23,6 +24,7 @@ pub(super) const MAX_DATA_FLOOD: Plan = Plan {
     labels: &["A28", "A33"],
     summary: "packets full of MAX_DATA frames with obsolete limits",
     victim: Victim::Server,
+    expect: Expect::ANY,
     make: || {
         let frame = encode(&Frame::MaxData(MaxData { limit: 1 }));
         Box::new(Crowd::of_packets(2, 16, move |_, _| {
@@ -36,6 +38,7 @@ pub(super) const PATH_CHALLENGE_FLOOD: Plan = Plan {
     labels: &["A32"],
     summary: "packets full of PATH_CHALLENGE frames",
     victim: Victim::Server,
+    expect: Expect::ANY,
     make: || {
         Box::new(Crowd::of_packets(2, 8, |connection, _| {
             let challenges = std::iter::repeat_with(|| {
@@ -52,6 +55,7 @@ pub(super) const NEW_CONNECTION_ID_FLOOD: Plan = Plan {
     labels: &["A30"],
     summary: "NEW_CONNECTION_ID frames each of which retires all earlier ones",
     victim: Victim::Server,
+    expect: Expect::ANY,
     make: || {
         Box::new(Crowd::of_packets(2, 8, |connection, progress| {
             let frames = std::iter::repeat_with(|| {
@@ -76,6 +80,7 @@ pub(super) const RETIRE_FLOOD: Plan = Plan {
     labels: &["A30", "A31"],
     summary: "retires each connection ID as soon as it is issued, and does so repeatedly",
     victim: Victim::Server,
+    expect: Expect::ANY,
     make: || Box::new(retire_flood()),
 };
 
@@ -102,6 +107,7 @@ pub(super) const DUPLICATE_STREAM: Plan = Plan {
     labels: &["A33", "A35"],
     summary: "STREAM frames that repeat the same byte, a hundred in each packet",
     victim: Victim::Server,
+    expect: Expect::ANY,
     make: || {
         let frame = http::stream(http::uni_stream(0), 0, &[0], false);
         let crowd = Crowd::of_packets(2, 16, move |_, _| vec![frame.repeat(100)]);
@@ -114,6 +120,7 @@ pub(super) const GAP_BOMB: Plan = Plan {
     labels: &["A26"],
     summary: "one byte at every second offset of 64 request streams",
     victim: Victim::Server,
+    expect: Expect::ANY,
     make: || Box::new(gap_bomb()),
 };
 

@@ -2,7 +2,7 @@
 
 use courser_base::Time;
 
-use crate::attack::{Attack, Pace, Plan, Victim};
+use crate::attack::{Attack, Expect, Pace, Plan, Victim};
 use crate::attacker::Attacker;
 
 pub(super) const PLAN: Plan = Plan {
@@ -10,6 +10,7 @@ pub(super) const PLAN: Plan = Plan {
     labels: &["A01", "A11"],
     summary: "datagrams of random bytes, some with the first byte of a QUIC packet",
     victim: Victim::Server,
+    expect: Expect::ANY,
     make: || Box::new(Garbage),
 };
 

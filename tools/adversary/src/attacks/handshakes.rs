@@ -6,7 +6,7 @@ use courser_base::Time;
 use courser_crypto::Space;
 use courser_wire::{TransportParameters, Version, VersionInformation, Versions};
 
-use crate::attack::{Attack, Pace, Plan, Victim};
+use crate::attack::{Attack, Expect, Pace, Plan, Victim};
 use crate::attacker::Attacker;
 use crate::hooks::{Fate, Honest, Hooks, PacketToSend};
 
@@ -15,6 +15,7 @@ pub(super) const INITIAL_FLOOD: Plan = Plan {
     labels: &["A02", "A05"],
     summary: "first flights of handshakes from 64 ports that are never continued",
     victim: Victim::Server,
+    expect: Expect::ANY,
     make: || Box::new(InitialFlood { started: 0 }),
 };
 
@@ -43,6 +44,7 @@ pub(super) const HALF_OPEN: Plan = Plan {
     labels: &["A05", "A38"],
     summary: "handshakes whose Finished is never sent, kept alive by Initials",
     victim: Victim::Server,
+    expect: Expect::ANY,
     make: || Box::new(HalfOpen),
 };
 
@@ -88,6 +90,7 @@ pub(super) const HANDSHAKE_FLOOD: Plan = Plan {
     labels: &["A02", "A101"],
     summary: "completes handshakes continuously and never closes the connections",
     victim: Victim::Server,
+    expect: Expect::ANY,
     make: || Box::new(Handshakes(|| Box::new(Honest))),
 };
 
@@ -96,6 +99,7 @@ pub(super) const VERSION_DOWNGRADE: Plan = Plan {
     labels: &["A09"],
     summary: "handshakes of version 1 whose version_information claims version 2",
     victim: Victim::Server,
+    expect: Expect::ANY,
     make: || Box::new(Handshakes(|| Box::new(ClaimsVersion2))),
 };
 

@@ -2,7 +2,7 @@
 
 use courser_wire::{Direction, StreamId};
 
-use crate::attack::{Plan, Victim};
+use crate::attack::{Expect, Plan, Victim};
 use crate::connection::Connection;
 use crate::http::{self, Method};
 use crate::put_varint;
@@ -14,6 +14,7 @@ pub(super) const GOAWAY_FLOOD: Plan = Plan {
     labels: &["A86"],
     summary: "endless GOAWAY frames, all with the same push ID",
     victim: Victim::Server,
+    expect: Expect::ANY,
     make: || {
         Box::new(Crowd::of_clients(2, |connection, progress, _| {
             let bytes = http::frame(http::GOAWAY, &[0]).repeat(300);
@@ -29,6 +30,7 @@ pub(super) const UNKNOWN_FRAMES: Plan = Plan {
     labels: &["A81"],
     summary: "frames of reserved types without content on the control stream and before requests",
     victim: Victim::Server,
+    expect: Expect::ANY,
     make: || {
         Box::new(Crowd::of_clients(2, |connection, progress, _| {
             let bytes = http::frame(http::GREASE, &[]).repeat(300);
@@ -45,6 +47,7 @@ pub(super) const PRIORITY_FLOOD: Plan = Plan {
     labels: &["A87"],
     summary: "PRIORITY_UPDATE frames for streams that are not open",
     victim: Victim::Server,
+    expect: Expect::ANY,
     make: || {
         Box::new(Crowd::of_clients(2, |connection, progress, _| {
             let mut bytes = Vec::new();
@@ -66,6 +69,7 @@ pub(super) const SETTINGS_FLOOD: Plan = Plan {
     labels: &["A78", "A79"],
     summary: "an endless SETTINGS frame with unknown settings",
     victim: Victim::Server,
+    expect: Expect::ANY,
     make: || Box::new(settings_flood()),
 };
 
@@ -93,6 +97,7 @@ pub(super) const ENCODER_FLOOD: Plan = Plan {
     labels: &["A77"],
     summary: "capacity changes on the QPACK encoder stream without any request",
     victim: Victim::Server,
+    expect: Expect::ANY,
     make: || {
         Box::new(Crowd::of_clients(2, |connection, progress, _| {
             // Capacities 0 and 1 alternate. Each change empties the dynamic table.
@@ -109,6 +114,7 @@ pub(super) const TINY_DATA: Plan = Plan {
     labels: &["A81"],
     summary: "an upload in DATA frames of one byte each",
     victim: Victim::Server,
+    expect: Expect::ANY,
     make: || Box::new(tiny_data()),
 };
 
@@ -133,6 +139,7 @@ pub(super) const HEADER_BOMB: Plan = Plan {
     labels: &["A73"],
     summary: "HEADERS frames with thousands of short fields, every second one incomplete",
     victim: Victim::Server,
+    expect: Expect::ANY,
     make: || Box::new(header_bomb()),
 };
 
@@ -160,6 +167,7 @@ pub(super) const CLAIMED_FRAMES: Plan = Plan {
     labels: &["A125"],
     summary: "frames that an extension claims on the control stream and before requests",
     victim: Victim::Server,
+    expect: Expect::ANY,
     make: || Box::new(claimed_frames()),
 };
 
@@ -186,6 +194,7 @@ pub(super) const OVERSIZE_FRAMES: Plan = Plan {
     summary: "frames that an extension claims, with the longest payload unfinished on many requests, \
               then with one above the limit",
     victim: Victim::Server,
+    expect: Expect::ANY,
     make: || Box::new(oversize_frames()),
 };
 
@@ -210,6 +219,7 @@ pub(super) const CLAIMED_STREAMS: Plan = Plan {
     labels: &["A124"],
     summary: "streams of types that an extension claims, with some content and an end",
     victim: Victim::Server,
+    expect: Expect::ANY,
     make: || Box::new(claimed_streams()),
 };
 

@@ -2,7 +2,7 @@
 
 use courser_crypto::Space;
 
-use crate::attack::{Plan, Victim};
+use crate::attack::{Expect, Plan, Victim};
 use crate::http;
 
 use super::Crowd;
@@ -12,6 +12,7 @@ pub(super) const PLAN: Plan = Plan {
     labels: &["A65"],
     summary: "updates its keys as soon as the last update is acknowledged, with new stream data",
     victim: Victim::Server,
+    expect: Expect::ANY,
     make: || Box::new(key_update_flood()),
 };
 

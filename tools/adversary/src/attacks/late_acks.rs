@@ -6,7 +6,7 @@ use std::time::Duration;
 use courser_base::{RangeSet, Time};
 use courser_crypto::Space;
 
-use crate::attack::{Plan, Victim};
+use crate::attack::{Expect, Plan, Victim};
 use crate::hooks::Hooks;
 use crate::http;
 
@@ -17,6 +17,7 @@ pub(super) const PLAN: Plan = Plan {
     labels: &["A25", "A49", "A51"],
     summary: "acknowledges all packets 3 s late except an old one, so that the sent ring stays long",
     victim: Victim::Server,
+    expect: Expect::ANY,
     make: || Box::new(late_acks()),
 };
 

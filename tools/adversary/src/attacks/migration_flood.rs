@@ -3,7 +3,7 @@
 use courser_base::Time;
 use courser_wire::Frame;
 
-use crate::attack::{Attack, Pace, Plan, Victim};
+use crate::attack::{Attack, Expect, Pace, Plan, Victim};
 use crate::attacker::Attacker;
 use crate::hooks::{Hooks, Verdict};
 
@@ -12,6 +12,7 @@ pub(super) const PLAN: Plan = Plan {
     labels: &["A54", "A55", "A56"],
     summary: "one connection whose packets come from 64 ports in turn; paths are never validated",
     victim: Victim::Server,
+    expect: Expect::ANY,
     make: || Box::new(MigrationFlood::default()),
 };
 

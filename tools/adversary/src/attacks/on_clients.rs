@@ -10,7 +10,7 @@ use courser_wire::TransportParameters;
 use courser_wire::frame::PathResponse;
 use courser_wire::{ConnectionId, Crypto, Direction, Frame, NewToken, PreferredAddress, StreamId};
 
-use crate::attack::{Attack, Pace, Plan, Victim};
+use crate::attack::{Attack, Expect, Pace, Plan, Victim};
 use crate::attacker::Attacker;
 use crate::connection::Connection;
 use crate::hooks::{Honest, Hooks};
@@ -36,6 +36,7 @@ pub(super) const BIG_TOKENS: Plan = Plan {
     labels: &["A13", "A37"],
     summary: "NEW_TOKEN frames of 1100 bytes at full speed, all different",
     victim: Victim::Client,
+    expect: Expect::ANY,
     make: || Box::new(BigTokens),
 };
 
@@ -64,6 +65,7 @@ pub(super) const BIG_TICKETS: Plan = Plan {
     labels: &["A69"],
     summary: "endless NewSessionTicket messages of 60 000 bytes",
     victim: Victim::Client,
+    expect: Expect::ANY,
     make: || Box::new(BigTickets::default()),
 };
 
@@ -117,6 +119,7 @@ pub(super) const FORGED_PREFERRED: Plan = Plan {
     labels: &["A57"],
     summary: "a preferred address at an uninvolved host, and PATH_RESPONSE frames with guessed data",
     victim: Victim::Client,
+    expect: Expect::ANY,
     make: || Box::new(ForgedPreferred),
 };
 
@@ -163,6 +166,7 @@ pub(super) const EARLY_LIMITS: Plan = Plan {
     labels: &["A62"],
     summary: "early data accepted by a server whose limits are below the remembered ones",
     victim: Victim::Client,
+    expect: Expect::ANY,
     make: || Box::new(EarlyLimits::default()),
 };
 

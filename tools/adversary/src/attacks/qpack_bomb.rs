@@ -1,6 +1,6 @@
 //! One large dynamic table entry with many references.
 
-use crate::attack::{Plan, Victim};
+use crate::attack::{Expect, Plan, Victim};
 use crate::http::{self, Method};
 
 use super::{Crowd, crowd};
@@ -10,6 +10,7 @@ pub(super) const PLAN: Plan = Plan {
     labels: &["A74"],
     summary: "an entry that fills the dynamic table, with 900 references from each request",
     victim: Victim::Server,
+    expect: Expect::ANY,
     make: || Box::new(qpack_bomb()),
 };
 

@@ -2,7 +2,7 @@
 
 use courser_base::Time;
 
-use crate::attack::{Attack, Pace, Plan, Victim};
+use crate::attack::{Attack, Expect, Pace, Plan, Victim};
 use crate::attacker::{Attacker, Datagram};
 use crate::hooks::Honest;
 
@@ -11,6 +11,7 @@ pub(super) const PLAN: Plan = Plan {
     labels: &["A35"],
     summary: "the same 1-RTT datagram, sent repeatedly",
     victim: Victim::Server,
+    expect: Expect::ANY,
     make: || Box::new(Replay::default()),
 };
 

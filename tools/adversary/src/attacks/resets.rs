@@ -2,7 +2,7 @@
 
 use courser_wire::{Frame, ResetStream, ResetStreamAt, StopSending};
 
-use crate::attack::{Plan, Victim};
+use crate::attack::{Expect, Plan, Victim};
 use crate::encode;
 use crate::http::{self, Method, REQUEST_CANCELLED};
 
@@ -13,6 +13,7 @@ pub(super) const RAPID_RESET: Plan = Plan {
     labels: &["A71"],
     summary: "complete requests, each followed by RESET_STREAM and STOP_SENDING",
     victim: Victim::Server,
+    expect: Expect::ANY,
     make: || Box::new(rapid_reset()),
 };
 
@@ -43,6 +44,7 @@ pub(super) const RESET_AT: Plan = Plan {
     labels: &["A175"],
     summary: "RESET_STREAM_AT above and below the bytes that arrive, with sizes that shrink",
     victim: Victim::Server,
+    expect: Expect::ANY,
     make: || Box::new(reset_at()),
 };
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use courser_wire::{Frame, MaxData, MaxStreamData, TransportParameters};
 
-use crate::attack::{LARGE, Plan, Victim};
+use crate::attack::{Expect, LARGE, Plan, Victim};
 use crate::hooks::Hooks;
 use crate::http::{self, Method};
 
@@ -15,6 +15,7 @@ pub(super) const IDLE_STORM: Plan = Plan {
     labels: &["A39", "A101"],
     summary: "2000 connections from one address that send a PING every ten seconds",
     victim: Victim::Server,
+    expect: Expect::ANY,
     make: || {
         let crowd = Crowd::of_clients(2000, |connection, _, _| connection.push(&Frame::Ping));
         Box::new(crowd.with_pause(Duration::from_secs(10)))
@@ -26,6 +27,7 @@ pub(super) const SLOW_HEADERS: Plan = Plan {
     labels: &["A39", "A88"],
     summary: "a hundred requests on each of 50 connections, one byte every two seconds",
     victim: Victim::Server,
+    expect: Expect::ANY,
     make: || Box::new(slow_headers()),
 };
 
@@ -52,6 +54,7 @@ pub(super) const SLOW_BODY: Plan = Plan {
     labels: &["A39", "A88"],
     summary: "a hundred uploads on each of 50 connections, one byte every two seconds",
     victim: Victim::Server,
+    expect: Expect::ANY,
     make: || Box::new(slow_body()),
 };
 
@@ -81,6 +84,7 @@ pub(super) const NO_CREDIT: Plan = Plan {
     labels: &["A24", "A88"],
     summary: "100 requests for a large file on each of 50 connections without flow control credit",
     victim: Victim::Server,
+    expect: Expect::ANY,
     make: || Box::new(no_credit()),
 };
 
@@ -102,6 +106,7 @@ pub(super) const DRIP_CREDIT: Plan = Plan {
     labels: &["A24", "A88"],
     summary: "requests for large files with one byte of credit every two seconds",
     victim: Victim::Server,
+    expect: Expect::ANY,
     make: || Box::new(drip_credit()),
 };
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use courser_wire::{CloseKind, ConnectionId, Frame, Stream, StreamId};
+use courser_wire::{CloseKind, ConnectionId, Direction, Frame, Stream, StreamId};
 
 /// Counts and contents of packets and frames received on a connection.
 #[derive(Clone, Debug, Default)]
@@ -23,10 +23,18 @@ pub struct Seen {
     pub path_responses: u64,
     /// RESET_STREAM frames by error code.
     pub resets: BTreeMap<u64, u64>,
+    /// STOP_SENDING frames by error code.
+    pub stops: BTreeMap<u64, u64>,
+    /// Responses of HTTP/3 by status, if their header section begins with it, as it has to.
+    pub statuses: BTreeMap<u16, u64>,
+    /// DATAGRAM frames.
+    pub datagram_frames: u64,
     /// Connection IDs that the peer issued, oldest first, with their sequence numbers.
     pub issued: VecDeque<(u64, ConnectionId)>,
     /// The largest limit in a MAX_STREAMS frame for bidirectional streams, or zero.
     pub max_streams_bidi: u64,
+    /// The largest limit in a MAX_STREAMS frame for unidirectional streams, or zero.
+    pub max_streams_uni: u64,
     /// The largest 1-RTT packet number that the peer acknowledged.
     pub largest_acked: Option<u64>,
     streams: BTreeMap<u64, Kept>,
@@ -85,14 +93,17 @@ impl Seen {
                 self.acks += 1;
                 self.largest_acked = self.largest_acked.max(Some(ack.largest));
             }
-            Frame::Stream(stream) => self.stream_bytes += stream.data.len() as u64,
-            Frame::PathResponse(_) => self.path_responses += 1,
-            Frame::ResetStream(reset) => {
-                let code = reset.error_code;
-                if self.resets.len() < MAX_RESET_CODES || self.resets.contains_key(&code) {
-                    *self.resets.entry(code).or_default() += 1;
+            Frame::Stream(stream) => {
+                self.stream_bytes += stream.data.len() as u64;
+                if let Some(status) = status_in(stream) {
+                    *self.statuses.entry(status).or_default() += 1;
                 }
             }
+            Frame::PathResponse(_) => self.path_responses += 1,
+            Frame::ResetStream(reset) => count(&mut self.resets, reset.error_code),
+            Frame::ResetStreamAt(reset) => count(&mut self.resets, reset.error_code),
+            Frame::StopSending(stop) => count(&mut self.stops, stop.error_code),
+            Frame::Datagram(_) => self.datagram_frames += 1,
             Frame::NewConnectionId(new) => {
                 let is_known = self.issued.iter().any(|(known, _)| *known == new.sequence);
                 if !is_known {
@@ -100,13 +111,29 @@ impl Seen {
                     self.issued.truncate(MAX_ISSUED);
                 }
             }
-            Frame::MaxStreams(max) if max.direction == courser_wire::Direction::Bidirectional => {
-                self.max_streams_bidi = self.max_streams_bidi.max(max.limit);
+            Frame::MaxStreams(max) => {
+                let known = match max.direction {
+                    Direction::Bidirectional => &mut self.max_streams_bidi,
+                    Direction::Unidirectional => &mut self.max_streams_uni,
+                };
+                *known = max.limit.max(*known);
             }
             Frame::HandshakeDone => self.handshake_done = true,
             _ => {}
         }
     }
+}
+
+fn count(codes: &mut BTreeMap<u64, u64>, code: u64) {
+    if codes.len() < MAX_RESET_CODES || codes.contains_key(&code) {
+        *codes.entry(code).or_default() += 1;
+    }
+}
+
+/// Returns the status of the response that begins in a frame.
+fn status_in(frame: &Stream<'_>) -> Option<u16> {
+    let is_response = frame.offset == 0 && frame.id.direction() == Direction::Bidirectional;
+    crate::status::status(frame.data).filter(|_| is_response)
 }
 
 /// A received CONNECTION_CLOSE frame.

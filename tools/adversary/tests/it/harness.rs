@@ -9,8 +9,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use courser::{EarlyDataOptions, Endpoint, ServerConfig, h3, runtime};
-use courser_adversary::{AttackNode, Attacker, attacks, client_tls, http as http3};
+use courser::masque::{self, IpProxy, UdpProxy};
+use courser::{EarlyDataOptions, Endpoint, ServerConfig, h3, runtime, webtransport};
+use courser_adversary::{AttackNode, Attacker, Goals, Plan, attacks, client_tls, http as http3};
 use courser_sim::World;
 use courser_sim::identity::identity;
 use http::{Request, Response};
@@ -35,6 +36,11 @@ pub struct Outcome {
     pub received: u64,
     /// Bytes sent and received by the attacker.
     pub bytes: (u64, u64),
+    /// Codes of streams that the victim reset or stopped, and statuses of responses.
+    pub streams: BTreeMap<u64, u64>,
+    pub statuses: BTreeMap<u16, u64>,
+    /// Differences from the expected reaction.
+    pub differences: Vec<String>,
 }
 
 impl Outcome {
@@ -67,6 +73,13 @@ impl Outcome {
         self
     }
 
+    /// Checks that the victim reacted as the attack's entry in the list requires.
+    #[track_caller]
+    pub fn assert_expected(&self) -> &Self {
+        assert!(self.differences.is_empty(), "{self:#?}");
+        self
+    }
+
     /// Checks that the victim closed no connection.
     #[track_caller]
     pub fn assert_tolerated(&self) -> &Self {
@@ -95,6 +108,129 @@ impl Processed {
         let is_early = request.extensions().get::<h3::EarlyData>().is_some();
         self.0[usize::from(is_early)].fetch_add(1, Ordering::Relaxed);
     }
+}
+
+/// What an attacked server serves beside its files.
+#[derive(Clone)]
+pub enum Storey {
+    /// An echo of WebTransport sessions.
+    Sessions(webtransport::Config),
+    /// A UDP proxy.
+    Udp(UdpProxy),
+    /// An IP proxy.
+    Ip(IpProxy),
+}
+
+impl Storey {
+    fn enable(&self, settings: &mut h3::Config) {
+        let side = courser::Side::Server;
+        match self {
+            Self::Sessions(config) => {
+                let monitor = webtransport::enable(settings, side, config.clone());
+                drop(monitor.expect("no other extension exists"));
+            }
+            Self::Udp(_) | Self::Ip(_) => masque::enable(settings, side),
+        }
+    }
+
+    async fn answer(self, mut request: Request<h3::Body>) -> Response<h3::Empty> {
+        let is_closed = request.uri().query().is_some();
+        match self {
+            Self::Sessions(_) if request.method() != http::Method::CONNECT => {
+                Response::new(h3::Empty::new())
+            }
+            Self::Sessions(_) => {
+                webtransport::upgrade(&mut request)
+                    .accept(move |session| echo(session, is_closed))
+                    .await
+            }
+            Self::Udp(mut proxy) => tower::Service::call(&mut proxy, request)
+                .await
+                .unwrap_or_else(|error| match error {}),
+            Self::Ip(mut proxy) => tower::Service::call(&mut proxy, request)
+                .await
+                .unwrap_or_else(|error| match error {}),
+        }
+    }
+}
+
+/// Echoes streams and datagrams, or ends the session at once with a long message.
+async fn echo(session: webtransport::Session, is_closed: bool) {
+    if is_closed {
+        session.close(7, &"a".repeat(1000));
+        session.closed().await;
+        return;
+    }
+    let both = async {
+        while let Ok((send, receive)) = session.accept_bi().await {
+            runtime::spawn(copy(receive, send));
+        }
+    };
+    let one = async {
+        while let Ok(receive) = session.accept_uni().await {
+            let session = session.clone();
+            runtime::spawn(async move {
+                if let Ok(send) = session.open_uni().await {
+                    copy(receive, send).await;
+                }
+            });
+        }
+    };
+    let datagrams = async {
+        let mut batch = Vec::new();
+        while session
+            .datagrams()
+            .receive_many(&mut batch, 64)
+            .await
+            .is_some()
+        {
+            // A full queue drops the oldest.
+            let _ = session.datagrams().send_many(&mut batch);
+            batch.clear();
+        }
+    };
+    tokio::join!(both, one, datagrams);
+}
+
+async fn copy(mut receive: webtransport::RecvStream, mut send: webtransport::SendStream) {
+    while let Ok(Some(chunk)) = receive.read_chunk(usize::MAX).await {
+        if send.write_all(&chunk).await.is_err() {
+            return;
+        }
+    }
+    // The session may have ended.
+    let _ = send.finish();
+}
+
+/// Serves one storey above requests.
+async fn serve_storey(storey: Storey) -> Result {
+    let config = ServerConfig::with_identity(&identity())?.alpn([h3::ALPN]);
+    let endpoint = Endpoint::server(config, "10.0.0.2:443".parse()?)?;
+    while let Some(incoming) = endpoint.accept().await {
+        let storey = storey.clone();
+        runtime::spawn(async move {
+            let mut settings = h3::Config::new(courser::Side::Server);
+            storey.enable(&mut settings);
+            let service = tower::service_fn(move |request| {
+                let storey = storey.clone();
+                async move { Ok::<_, Infallible>(storey.answer(request).await) }
+            });
+            h3::serve(incoming.await?, service).config(settings).await?;
+            Result::Ok(())
+        });
+    }
+    Ok(())
+}
+
+/// Runs an attack on a storey above requests.
+pub fn attack_on_storey(name: &str, time: Duration, storey: Storey) -> Outcome {
+    attack_at("10.0.0.2:443", name, time, |world| {
+        let far = world.machine("server", [10, 0, 0, 2]);
+        let hosts = world.machine("hosts", [10, 0, 0, 3]);
+        world.join_machines(&far, &hosts, &LINK.parse().expect("the link is valid"));
+        far.spawn(serve_storey(storey));
+        world.id_of(&far)
+    })
 }
 
 /// The settings of an attacked server.
@@ -256,19 +392,28 @@ pub fn attack_at(
     let plan = attacks::find(name).expect("the attack exists");
     let mut world = World::new(7);
     let victim = add(&mut world);
-    let attacker = Attacker::new(
+    let mut attacker = Attacker::new(
         target.parse().expect("the address is valid"),
         client_tls(b"h3"),
         [7; 32],
     );
+    attacker.set_goals(Goals {
+        echo: "10.0.0.3:7".parse().expect("the address is valid"),
+        silent: "10.0.0.3:9".parse().expect("the address is valid"),
+    });
     let address = "10.0.0.9:20000".parse().expect("the address is valid");
     let node = AttackNode::new(address, attacker, (plan.make)(), TURN);
     let node = world.add("attacker", address.ip(), node);
     world.connect(node, victim, &LINK.parse().expect("the link is valid"));
-    measure(&mut world, node, time)
+    measure(&mut world, node, time, plan)
 }
 
-fn measure(world: &mut World, node: courser_sim::world::NodeId, time: Duration) -> Outcome {
+fn measure(
+    world: &mut World,
+    node: courser_sim::world::NodeId,
+    time: Duration,
+    plan: &Plan,
+) -> Outcome {
     let before = counting::live();
     let mut peak = before;
     let end = world.now() + time;
@@ -285,6 +430,9 @@ fn measure(world: &mut World, node: courser_sim::world::NodeId, time: Duration) 
         sent: counts.sent,
         received: counts.received,
         bytes: (counts.sent_bytes, counts.received_bytes),
+        streams: node.attacker().stream_codes(),
+        statuses: node.attacker().statuses(),
+        differences: plan.expect.differences(node.attacker()),
     }
 }
 

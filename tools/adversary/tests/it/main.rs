@@ -8,5 +8,7 @@ mod early_data;
 mod harness;
 mod http;
 mod odd;
+mod proxies;
+mod sessions;
 mod sockets;
 mod transport;

@@ -452,7 +452,7 @@ pub(crate) struct ConnectionArguments {
     /// (names are resolved locally), and masque: the proxy is reached over HTTP/3, servers over HTTP/3 through
     /// CONNECT-UDP, or over HTTP/2 and HTTP/1.1 through CONNECT. A URI template with {target_host} and
     /// {target_port} is a masque proxy too. Other proxies carry no HTTP/3. The certificate of a proxy is verified
-    /// like a server's, unless --proxy-cacert or --proxy-insecure is given.
+    /// like a server's, also with --insecure, unless --proxy-cacert or --proxy-insecure is given.
     #[arg(short = 'x', long, value_name = "URL")]
     pub(crate) proxy: Option<String>,
     /// User name and password for the proxy
@@ -467,6 +467,12 @@ pub(crate) struct ConnectionArguments {
     /// Do not verify the certificate of the proxy
     #[arg(long)]
     pub(crate) proxy_insecure: bool,
+    /// Client certificate for the proxy (PEM); that of --cert is for servers alone
+    #[arg(long, value_name = "FILE")]
+    pub(crate) proxy_cert: Option<PathBuf>,
+    /// Private key of --proxy-cert (PEM), if it is in another file
+    #[arg(long, value_name = "FILE", requires = "proxy_cert")]
+    pub(crate) proxy_key: Option<PathBuf>,
     /// Same as --proxy socks4://HOST
     #[arg(long, value_name = "HOST")]
     pub(crate) socks4: Option<String>,

@@ -168,9 +168,7 @@ const REFUSED: &[(&[&str], &str)] = &[
     (
         &[
             "proxy-capath",
-            "proxy-cert",
             "proxy-crlfile",
-            "proxy-key",
             "proxy-pinnedpubkey",
             "proxy-ssl-allow-beast",
             "proxy-ssl-auto-client-cert",

@@ -40,6 +40,7 @@ impl Failed {
             Some(failure) if failure.kind() == HandshakeFailureKind::EchRejected => {
                 return Self::new(ECH_REJECTED, failure.with_remedy(&ech::remedy()));
             }
+            Some(failure) if error.is_of_proxy() => handshake::explain_proxy(failure),
             Some(failure) => handshake::explain(failure, Tool::Get),
             None => error.to_string(),
         };

@@ -151,15 +151,7 @@ fn trust(
         }
     }
     if let Some(cert) = &connection.cert {
-        let cert = without_passphrase(cert);
-        let key = connection.key.as_ref().unwrap_or(&cert);
-        let identity = Identity::from_pem_files(&cert, key).map_err(|error| {
-            Failed::new(
-                CLIENT_CERTIFICATE,
-                format!("cannot use the client certificate: {error}"),
-            )
-        })?;
-        builder = builder.identity(identity);
+        builder = builder.identity(identity(cert, connection.key.as_deref())?);
     }
     if let Some(value) = &connection.ech {
         let ech = ech::parse(value);
@@ -170,6 +162,16 @@ fn trust(
     let cryptography =
         cryptography.map_err(|error| Failed::new(UNUSABLE_CIPHER, error.to_string()))?;
     Ok(builder.cryptography(cryptography))
+}
+
+/// Reads a client certificate, and its key from the same file unless it is in another.
+fn identity(cert: &Path, key: Option<&Path>) -> Result<Identity, Failed> {
+    let cert = without_passphrase(cert);
+    let identity = Identity::from_pem_files(&cert, key.unwrap_or(&cert));
+    identity.map_err(|error| {
+        let text = format!("cannot use the client certificate: {error}");
+        Failed::new(CLIENT_CERTIFICATE, text)
+    })
 }
 
 /// Returns the file of --cert without the passphrase after it, as in `FILE:PASSPHRASE`. A key with a passphrase is
@@ -378,6 +380,9 @@ fn proxied(
             return Err(Failed::new(FAILED_INIT, text));
         };
         builder = builder.proxy_header(name.trim(), value.trim());
+    }
+    if let Some(cert) = &connection.proxy_cert {
+        builder = builder.proxy_identity(identity(cert, connection.proxy_key.as_deref())?);
     }
     if connection.proxy_insecure {
         return Ok(builder.dangerous_insecure_proxy());

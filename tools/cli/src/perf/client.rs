@@ -186,6 +186,7 @@ fn remotes(
         mtu: arguments.common.mtu,
         segmentation_offload: !arguments.common.no_udp_gso,
         rebind_every: arguments.rebind_every,
+        paths: arguments.paths.clone(),
         via: via.clone(),
         connect_timeout: arguments.connect_timeout,
         clock: CpuClock::Process,

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use courser::masque::Prefix;
 use courser_units::parse_duration;
 
+use super::prefixes::parse_prefix;
 use super::rules::RuleArguments;
 use crate::serve::args::{CertificateArguments, LogFormat, parse_admin};
 use crate::values::{parse_listen, parse_shards};
@@ -34,6 +36,9 @@ pub(crate) struct Arguments {
     /// Serve UDP: CONNECT-UDP (RFC 9298) [default: TCP and UDP]
     #[arg(long)]
     pub(super) udp: bool,
+
+    #[command(flatten)]
+    pub(super) ip: IpArguments,
 
     #[command(flatten)]
     pub(super) clients: ClientArguments,
@@ -74,6 +79,22 @@ pub(crate) struct Arguments {
     pub(super) logging: LoggingArguments,
 }
 
+/// The network of IP tunnels.
+#[derive(Args, Debug)]
+pub(crate) struct IpArguments {
+    /// Serve IP: CONNECT-IP (RFC 9484), with client addresses from this prefix, such as 10.89.0.0/16; repeatable
+    ///
+    /// Clients run 'courser tunnel'. Their packets pass through a new TUN device, which needs Linux and root or
+    /// CAP_NET_ADMIN, and this machine has to forward them. --allow and --deny judge the destination of each packet, and
+    /// pings as port 0. Combine it with --tcp and --udp to serve these too.
+    #[arg(long, value_name = "POOL", value_parser = parse_prefix)]
+    pub(super) ip: Vec<Prefix>,
+
+    /// Name of the interface of --ip [default: the next free one, such as tun0]
+    #[arg(long, value_name = "NAME", requires = "ip")]
+    pub(super) tun: Option<String>,
+}
+
 /// Who may use the proxy.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Clients")]
@@ -102,9 +123,9 @@ pub(crate) struct ClientArguments {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct LimitArguments {
-    /// Maximum number of tunnels, over TCP and UDP together
+    /// Maximum number of tunnels of all protocols together
     ///
-    /// At most nine tenths of the files that the process may open.
+    /// At most nine tenths of the files that the process may still open when the first one begins.
     #[arg(long, value_name = "N", default_value = "65536", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) tunnels: u32,
 
@@ -120,7 +141,7 @@ pub(crate) struct LimitArguments {
 
     /// Close tunnels over UDP that are idle for this long
     ///
-    /// RFC 9298 §3.1 asks for at least two minutes.
+    /// RFC 9298 §3.1 asks for at least two minutes. Those for IP may be idle for an hour.
     #[arg(long, value_name = "SECONDS", default_value = "120", value_parser = parse_duration)]
     pub(super) udp_idle: Duration,
 
@@ -182,5 +203,7 @@ Examples:
       Proxy for clients with a password or token
   courser proxy --plain 127.0.0.1:3128 --allow 10.0.0.0/8:443 --deny all
       Proxy without TLS that reaches one network only
+  courser proxy --listen [::]:443 --cert cert.pem --key key.pem --auth clients --ip 10.89.0.0/16 --udp
+      VPN for 'courser tunnel', and UDP for browsers and the like
   courser get --proxy masque://proxy.example --proxy-user alice:TOKEN --http3 URL
       Use it over HTTP/3, with HTTP/3 to the server inside";

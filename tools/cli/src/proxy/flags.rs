@@ -1,10 +1,10 @@
 //! Translates the flags of `courser proxy` into a plan.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use courser::masque;
+use courser::masque::{self, Prefix};
 use courser::server::{AltSvc, Limits, Server, shutdown_signal};
 use courser::telemetry::SinkFactory;
 use courser::{QueuedKeyLog, Side, TransportConfig, h3};
@@ -13,6 +13,7 @@ use courser_services::admin::{Advice, Guard};
 use courser_services::forward::{Credentials, ForwardSettings};
 
 use super::args::Arguments;
+use super::network;
 use crate::error::Failure;
 use crate::process::RECORDS;
 use crate::serve::certificates;
@@ -23,6 +24,9 @@ use crate::values::DEFAULT_PORT;
 pub(super) struct Plan {
     pub(super) server: Server,
     pub(super) settings: ForwardSettings,
+    /// The addresses of clients of IP tunnels, and the name of their interface. None without addresses.
+    pub(super) pool: Vec<Prefix>,
+    pub(super) tun: Option<String>,
     /// The addresses without TLS.
     pub(super) plain: Vec<SocketAddr>,
     pub(super) protocols: Protocols,
@@ -49,6 +53,8 @@ pub(super) fn plan(arguments: &Arguments, inherited: Option<SocketAddr>) -> Resu
     };
     Ok(Plan {
         settings: settings(arguments)?,
+        pool: arguments.ip.ip.clone(),
+        tun: arguments.ip.tun.clone(),
         server: server(arguments, &listen)?,
         plain: arguments.plain.clone(),
         protocols: Protocols {
@@ -87,16 +93,17 @@ fn settings(arguments: &Arguments) -> Result<ForwardSettings, Failure> {
         idle: given.udp_idle,
         ..masque::Limits::default()
     };
-    // Neither means both.
-    let is_both = arguments.tcp == arguments.udp;
+    // None means TCP and UDP.
+    let has_ip = !arguments.ip.ip.is_empty();
+    let is_default = !(arguments.tcp || arguments.udp || has_ip);
     Ok(ForwardSettings {
         policy: arguments.rules.policy(),
         credentials,
-        serves_tcp: arguments.tcp || is_both,
-        serves_udp: arguments.udp || is_both,
+        serves_tcp: arguments.tcp || is_default,
+        serves_udp: arguments.udp || is_default,
         limits,
         connect: given.connect_timeout.unwrap_or(ForwardSettings::CONNECT),
-        tcp_idle: given.tcp_idle.unwrap_or(ForwardSettings::TCP_IDLE),
+        tcp_idle: tcp_idle(arguments),
     })
 }
 
@@ -109,10 +116,17 @@ fn addresses(arguments: &Arguments, inherited: Option<SocketAddr>) -> Vec<Socket
     match (arguments.listen.as_slice(), inherited) {
         ([], Some(address)) => vec![address],
         ([], None) => {
-            let v6 = (Ipv6Addr::LOCALHOST, DEFAULT_PORT).into();
-            let has_v6 = std::net::UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).is_ok();
-            let v4 = (Ipv4Addr::LOCALHOST, DEFAULT_PORT).into();
-            std::iter::once(v4).chain(has_v6.then_some(v6)).collect()
+            let all: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+            let exists = |it: &&IpAddr| std::net::UdpSocket::bind((**it, 0)).is_ok();
+            let found: Vec<_> = all.iter().filter(exists).collect();
+            // With none, the first is the one that the error names.
+            let found = if found.is_empty() {
+                vec![&all[0]]
+            } else {
+                found
+            };
+            let port = |it: &IpAddr| SocketAddr::from((*it, DEFAULT_PORT));
+            found.into_iter().map(port).collect()
         }
         (listen, _) => listen.to_vec(),
     }
@@ -147,7 +161,7 @@ fn check_open(arguments: &Arguments, listen: &[SocketAddr]) -> Result<(), Failur
 
 fn warnings(arguments: &Arguments, admin: Option<&AdminPlan>) -> Vec<String> {
     let mut all = certificates::warnings(&arguments.certificate.cert, SystemTime::now());
-    all.extend(arguments.rules.warning());
+    all.extend(arguments.rules.warnings());
     let is_reachable = |it: &&SocketAddr| !it.ip().to_canonical().is_loopback();
     if let Some(address) = arguments.plain.iter().find(is_reachable) {
         all.push(format!(
@@ -212,14 +226,15 @@ fn server(arguments: &Arguments, listen: &[SocketAddr]) -> Result<Server, Failur
     let mut server = courser::serve(*first, certificates)
         .config(http3)
         .http2_extended_connect(true)
+        .interim_responses(true)
         // Requests for other hosts are what a proxy is for.
         .only_names(false)
         .announce_names(false)
         .client_authentication(clients?)
         .cryptography(algorithms?)
-        .transport(transport())
+        .transport(transport(arguments))
         .shards(shards(arguments))
-        .limits(limits())
+        .limits(limits(arguments))
         .tls(|config| config.key_log = QueuedKeyLog::environment())
         .drain(shutdown_signal())
         .deadline(arguments.limits.drain_timeout)
@@ -245,17 +260,28 @@ fn shards(arguments: &Arguments) -> usize {
     shards.min(256)
 }
 
-/// Returns the limits of connections. A tunnel may be idle in either direction, and --tcp-idle bounds for how long.
-fn limits() -> Limits {
+/// Returns the limits of connections. A tunnel may be idle in either direction, and --tcp-idle bounds for how long: a client
+/// that reads nothing from one of its tunnels keeps the others of its connection.
+fn limits(arguments: &Arguments) -> Limits {
     let mut limits = Limits::default();
     limits.read_rate = None;
+    limits.write_timeout = limits.write_timeout.max(Some(tcp_idle(arguments)));
     limits
 }
 
-fn transport() -> TransportConfig {
+fn tcp_idle(arguments: &Arguments) -> Duration {
+    let given = arguments.limits.tcp_idle;
+    given.unwrap_or(ForwardSettings::TCP_IDLE)
+}
+
+fn transport(arguments: &Arguments) -> TransportConfig {
+    let base = match arguments.ip.ip.is_empty() {
+        true => TransportConfig::default(),
+        false => network::transport(),
+    };
     TransportConfig {
         max_bidi_streams: TUNNELS_OF_A_CONNECTION,
-        ..masque::transport_config(TransportConfig::default())
+        ..masque::transport_config(base)
     }
 }
 

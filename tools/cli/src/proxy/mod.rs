@@ -1,7 +1,9 @@
-//! `courser proxy`: a forward proxy for TCP and UDP.
+//! `courser proxy`: a forward proxy for TCP, UDP and IP.
 
 pub(crate) mod args;
 mod flags;
+mod network;
+mod prefixes;
 mod rows;
 mod rules;
 
@@ -54,13 +56,15 @@ async fn run(plan: Plan, sockets: Vec<ListeningSockets>) -> Result<(), Failure> 
     let Plan {
         server,
         settings,
+        pool,
+        tun,
         plain,
         protocols,
         targets,
         traces,
         log,
         admin,
-        warnings,
+        mut warnings,
         as_json,
         drain_timeout,
     } = plan;
@@ -75,8 +79,10 @@ async fn run(plan: Plan, sockets: Vec<ListeningSockets>) -> Result<(), Failure> 
     let bound = serve::bind(server, is_reported.then_some(&connections), sinks, &[])?;
     let handle = bound.handle();
     let listeners = open_plain(&plain)?;
-    let mut proxied = rows::Facts::of(&settings, targets, &listeners);
-    let forward = Forward::new(settings, log.clone().zip(format));
+    let mut proxied = rows::Facts::of(&settings, &pool, targets, &listeners);
+    let network = (pool, tun.as_deref());
+    let (forward, of_network) = network::forward(settings, network, log.clone().zip(format))?;
+    warnings.extend(of_network);
     let sources = MetricsSources {
         log: log.clone(),
         forward: Some(forward.clone()),
@@ -92,17 +98,14 @@ async fn run(plan: Plan, sockets: Vec<ListeningSockets>) -> Result<(), Failure> 
     };
     proxied.is_dev = protocols.is_dev;
     announcement.forward = Some(proxied.rows(&announcement.authority()));
-    let background = background(&handle, credentials, log.clone(), as_json);
+    let mut background = background(&handle, credentials, log.clone(), as_json);
+    background.push(tokio::spawn(drain(forward.clone())));
     announcement.print(as_json);
     let warning = messages::warning(as_json);
     warnings.iter().for_each(|text| warning(text));
     let watch = serve::watch_sockets(handle.clone(), as_json);
     serve::notify("READY=1");
-    let plain = listeners.into_iter().map(|listener| {
-        let end = shutdown_signal();
-        tokio::spawn(listener.serve(forward.clone(), end))
-    });
-    let plain: Vec<_> = plain.collect();
+    let plain = start_plain(listeners, &forward, as_json);
     let drained = bound.service(forward.clone()).await;
     let took = drained.as_ref().map_or(drain_timeout, |it| it.took);
     let rest = drain_timeout.saturating_sub(took);
@@ -116,6 +119,12 @@ async fn run(plan: Plan, sockets: Vec<ListeningSockets>) -> Result<(), Failure> 
     announce::print_drained(&drained, None, as_json);
     serve::end_log(log.zip(writer), rest);
     Ok(())
+}
+
+/// Ends idle tunnels once a signal ends the proxy.
+async fn drain(forward: Forward) {
+    shutdown_signal().await;
+    forward.drain();
 }
 
 /// Returns the sockets of a service manager.
@@ -132,6 +141,20 @@ fn open_plain(addresses: &[std::net::SocketAddr]) -> Result<Vec<PlainListener>, 
         PlainListener::bind(*address).map_err(|error| cannot_listen("--plain", *address, &error))
     });
     opened.collect()
+}
+
+/// Serves clients without TLS until a signal ends it.
+fn start_plain(
+    listeners: Vec<PlainListener>,
+    forward: &Forward,
+    as_json: bool,
+) -> Vec<JoinHandle<()>> {
+    let start = |listener: PlainListener| {
+        let end = shutdown_signal();
+        let on_failure = move |error| serve::print_event(&Event::AcceptFailed(error), as_json);
+        tokio::spawn(listener.serve(forward.clone(), end, on_failure))
+    };
+    listeners.into_iter().map(start).collect()
 }
 
 fn open(

@@ -1,5 +1,6 @@
 //! What `courser proxy` prints about itself: its templates, and how to use it.
 
+use courser::masque::Prefix;
 use courser_services::PlainListener;
 use courser_services::forward::ForwardSettings;
 use serde_json::json;
@@ -11,6 +12,8 @@ use crate::serve::announce::ForwardRows;
 pub(super) struct Facts {
     serves_tcp: bool,
     serves_udp: bool,
+    /// The addresses of clients of IP tunnels.
+    pool: Vec<Prefix>,
     /// Lines in the file of --auth.
     clients: Option<usize>,
     targets: String,
@@ -20,10 +23,16 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    pub(super) fn of(settings: &ForwardSettings, targets: String, plain: &[PlainListener]) -> Self {
+    pub(super) fn of(
+        settings: &ForwardSettings,
+        pool: &[Prefix],
+        targets: String,
+        plain: &[PlainListener],
+    ) -> Self {
         Self {
             serves_tcp: settings.serves_tcp,
             serves_udp: settings.serves_udp,
+            pool: pool.to_vec(),
             clients: settings.credentials.as_ref().map(|it| it.len()),
             targets,
             plain: plain.iter().map(PlainListener::address).collect(),
@@ -33,12 +42,22 @@ impl Facts {
 
     /// Returns the protocols that are proxied.
     pub(super) fn what(&self) -> String {
-        let what = match (self.serves_tcp, self.serves_udp) {
-            (true, true) => "TCP (CONNECT, http URLs) and UDP (CONNECT-UDP)",
-            (true, false) => "TCP (CONNECT, http URLs)",
-            _ => "UDP (CONNECT-UDP)",
-        };
-        what.to_owned()
+        let all = [
+            (self.serves_tcp, "TCP (CONNECT, http URLs)"),
+            (self.serves_udp, "UDP (CONNECT-UDP)"),
+            (!self.pool.is_empty(), "IP (CONNECT-IP)"),
+        ];
+        let served: Vec<_> = all.iter().filter(|it| it.0).map(|it| it.1).collect();
+        match served.as_slice() {
+            [others @ .., last] if !others.is_empty() => {
+                format!("{} and {last}", others.join(", "))
+            }
+            served => served.concat(),
+        }
+    }
+
+    fn pool(&self) -> Vec<String> {
+        self.pool.iter().map(ToString::to_string).collect()
     }
 
     /// Returns the rows for a proxy that clients of this machine reach at `authority`.
@@ -50,6 +69,11 @@ impl Facts {
         let template = format!("https://{authority}{TEMPLATE}");
         if self.serves_udp {
             rows.push(("template", format!("{template}  (CONNECT-UDP)")));
+        }
+        let ip_template = format!("https://{authority}{IP_TEMPLATE}");
+        if !self.pool.is_empty() {
+            rows.push(("template", format!("{ip_template}  (CONNECT-IP)")));
+            rows.push(("pool", self.pool().join(", ")));
         }
         let clients = match self.clients {
             Some(1) => "1 line in the file of --auth (Basic or Bearer)".to_owned(),
@@ -64,14 +88,27 @@ impl Facts {
             let flags = format!("--proxy https://{authority}{trust}{user}");
             rows.push(("try", format!("curl {flags} https://example.org/")));
         }
-        let flags = format!("--proxy masque://{authority}{trust}{user}");
-        rows.push(("try", format!("courser get {flags} https://example.org/")));
+        if self.serves_tcp || self.serves_udp {
+            let flags = format!("--proxy masque://{authority}{trust}{user}");
+            rows.push(("try", format!("courser get {flags} https://example.org/")));
+        }
+        if !self.pool.is_empty() {
+            let auth = self.clients.map_or("", |_| " --auth TOKEN");
+            let trust = if self.is_dev { " --insecure" } else { "" };
+            rows.push((
+                "try",
+                format!("courser tunnel {authority}{trust}{auth} --check"),
+            ));
+        }
         ForwardRows {
             rows,
             json: json!({
                 "tcp": self.serves_tcp,
                 "udp": self.serves_udp,
                 "template": self.serves_udp.then_some(template),
+                "ip": !self.pool.is_empty(),
+                "ip_template": (!self.pool.is_empty()).then_some(ip_template),
+                "pool": self.pool(),
                 "plain": self.plain.iter().map(|it| format!("http://{it}")).collect::<Vec<_>>(),
                 "needs_credentials": self.clients.is_some(),
                 "targets": self.targets,
@@ -82,3 +119,6 @@ impl Facts {
 
 /// The template of CONNECT-UDP at the well-known path (RFC 9298 §2).
 const TEMPLATE: &str = "/.well-known/masque/udp/{target_host}/{target_port}/";
+
+/// The template of CONNECT-IP at the well-known path (RFC 9484 §3).
+const IP_TEMPLATE: &str = "/.well-known/masque/ip/{target}/{ipproto}/";

@@ -222,6 +222,13 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "no_quic", help_heading = "Protocols")]
     pub(crate) remember_paths: bool,
 
+    /// Report to clients that ask from which address their packets arrive (address discovery)
+    ///
+    /// Not for a server behind a load balancer or a NAT that rewrites the addresses of clients: it would
+    /// report that of an inner machine.
+    #[arg(long, conflicts_with = "no_quic", help_heading = "Protocols")]
+    pub(crate) observe_addresses: bool,
+
     #[arg(long, value_name = "NAME", default_value_t, value_parser = parse_controller,
           help = controller_help(), long_help = controller_long_help(), help_heading = "Protocols")]
     pub(crate) cc: Algorithm,

@@ -1,7 +1,7 @@
 //! Opens the certificates of the server that the flags name.
 
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use courser::server::Certificates;
 use courser_measure::certificate::{Certificate, length_in_order};
@@ -84,6 +84,29 @@ fn warnings_of(path: &Path, now: SystemTime) -> Vec<String> {
     let hint = |problem| format!("{name}: {problem} (courser doctor --cert {name})");
     problems.into_iter().map(hint).collect()
 }
+
+/// Returns warnings of self-signed certificates in these files with which browsers open no sessions: they do not ask their
+/// users, and accept hashes of short certificates only.
+pub(crate) fn session_warnings(files: &[PathBuf]) -> Vec<String> {
+    let warning = |path: &PathBuf| {
+        let chain = tls::certificates(path).ok()?;
+        let leaf = Certificate::parse(chain.first()?)?;
+        let validity = leaf.not_after.duration_since(leaf.not_before).ok()?;
+        let is_short = validity <= LONGEST_OF_HASH;
+        let (name, days) = (path.display(), validity.as_secs() / (24 * 3600));
+        (leaf.is_self_signed() && !is_short).then(|| {
+            format!(
+                "{name}: browsers open sessions of WebTransport with a self-signed certificate by its hash \
+                 (serverCertificateHashes) if it is valid for at most 14 days, and this one has {days}: \
+                 without --cert, a certificate for 13 days is made and renewed"
+            )
+        })
+    };
+    files.iter().filter_map(warning).collect()
+}
+
+/// Longest validity of a certificate that browsers accept by its hash (W3C WebTransport §6.10).
+const LONGEST_OF_HASH: Duration = Duration::from_secs(14 * 24 * 3600);
 
 fn problems(chain: &[Certificate], now: SystemTime) -> Vec<String> {
     let Some(leaf) = chain.first() else {
@@ -203,5 +226,28 @@ mod tests {
             };
             assert!(is_described, "{expected}: {seen}");
         }
+    }
+
+    #[test]
+    fn long_self_signed_certificates_have_a_warning_for_sessions() {
+        let folder = std::env::temp_dir().join(format!("courser-sessions-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let seen = |days: u8| {
+            let mut params = params("the server", &["localhost"]);
+            params.not_before = rcgen::date_time_ymd(2026, 1, 1);
+            params.not_after = rcgen::date_time_ymd(2026, 1, 1 + days);
+            let key = KeyPair::generate().expect("random numbers");
+            let path = folder.join(format!("{days}.pem"));
+            let pem = params.self_signed(&key).expect("signed").pem();
+            std::fs::write(&path, pem).expect("written");
+            session_warnings(&[path]).join("")
+        };
+        assert_eq!(seen(14), "");
+        let text = seen(15);
+        assert!(
+            text.contains("at most 14 days, and this one has 15"),
+            "{text}"
+        );
+        std::fs::remove_dir_all(&folder).expect("our folder");
     }
 }

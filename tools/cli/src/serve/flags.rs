@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use courser::server::{AltSvc, BodyRate, Limits, ReadRate, Server, shutdown_signal};
 use courser::telemetry::SinkFactory;
-use courser::{EarlyDataOptions, QueuedKeyLog, ReplyLimits, TransportConfig};
+use courser::{AddressObservations, EarlyDataOptions, QueuedKeyLog, ReplyLimits, TransportConfig};
 use courser_measure::choices;
 use courser_services::admin::{Advice, Guard};
 use courser_services::{AddressLists, ListError, Proxy, Site, open_files_limit, read_server_ids};
@@ -78,6 +78,9 @@ pub(super) fn plan(arguments: &Arguments, inherited: &Inherited) -> Result<Plan,
 /// Returns warnings of certificates, ports and addresses that will not do what the operator expects.
 fn warnings(arguments: &Arguments, https: SocketAddr, admin: Option<&AdminPlan>) -> Vec<String> {
     let mut all = certificates::warnings(&arguments.certificate.cert, SystemTime::now());
+    if arguments.webtransport.has_sessions() {
+        all.extend(certificates::session_warnings(&arguments.certificate.cert));
+    }
     all.extend(arguments.certificate.acme.port_warning(https));
     if admin.is_some_and(AdminPlan::is_exposed) {
         all.push(
@@ -310,6 +313,9 @@ fn transport(arguments: &Arguments) -> TransportConfig {
         max_bidi_streams: REQUESTS_AT_A_TIME,
         ..TransportConfig::default()
     };
+    if arguments.observe_addresses {
+        transport.address_observations = AddressObservations::Provide;
+    }
     if arguments.remember_paths {
         transport.path_memory = Some(Arc::default());
     }

@@ -121,7 +121,9 @@ async fn run(plan: Plan, mut inherited: Inherited) -> Result<(), Failure> {
         log: log.clone(),
         metrics,
     };
-    let service = site.into_service(compresses_proxied, recorder);
+    let service = site
+        .into_service(compresses_proxied, recorder)
+        .on_refused_session(on_refused_session(as_json));
     if !inherited.on_serving() {
         notify("READY=1");
     }
@@ -235,6 +237,23 @@ fn on_own_response(
         }
         if response.cause == Cause::Overloaded && rarely.is_due(Instant::now()) {
             warning("requests get 503: the memory for requests in progress is in use (--memory)");
+        }
+    }
+}
+
+/// Returns the listener for sessions that are refused. Warns once a minute: pages learn no reason from their browsers.
+fn on_refused_session(as_json: bool) -> impl Fn(&str) + Send + Sync + 'static {
+    let rarely = messages::Rarely::default();
+    let warning = messages::warning(as_json);
+    move |reason| {
+        if rarely.is_due(Instant::now()) {
+            let hint = match reason.contains("origin") {
+                true => " (--webtransport-origin allows the pages of further origins)",
+                false => "",
+            };
+            warning(&format!(
+                "a session of WebTransport was refused: {reason}{hint}"
+            ));
         }
     }
 }

@@ -26,6 +26,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<ExitCode, Failure> {
         tokio::select! {
             result = courser_tunnel::run(&config, &mut report) => result,
             () = stop_signal() => Ok(()),
+            () = hang_up() => Ok(()),
         }
     });
     runtime.shutdown_background();
@@ -33,6 +34,31 @@ pub(crate) fn main(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(failure) => Err(Failure::new(failure.to_string())),
     }
+}
+
+/// Resolves when the terminal is closed, unless that is to be ignored, as under `nohup`: name servers and rules would
+/// remain.
+async fn hang_up() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        if !ignores_hang_up(&status)
+            && let Ok(mut hang_up) = signal(SignalKind::hangup())
+        {
+            hang_up.recv().await;
+            return;
+        }
+    }
+    std::future::pending().await
+}
+
+/// Returns true if the process ignores SIGHUP, the first bit of a mask.
+#[cfg(unix)]
+fn ignores_hang_up(status: &str) -> bool {
+    let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = line.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & 1 != 0)
 }
 
 async fn print_plan(config: &Config) -> Result<(), courser_tunnel::Failure> {
@@ -76,3 +102,15 @@ fn config(arguments: &Arguments) -> Result<Config, Failure> {
 
 /// Threads of a tunnel. More of them would wait for each other.
 const MOST_THREADS: usize = 4;
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::ignores_hang_up;
+
+    #[test]
+    fn ignored_hang_ups_are_recognized() {
+        assert!(ignores_hang_up("Name:\tx\nSigIgn:\t0000000000001001\n"));
+        assert!(!ignores_hang_up("Name:\tx\nSigIgn:\t0000000000001000\n"));
+        assert!(!ignores_hang_up(""));
+    }
+}

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use courser::webtransport::Origins;
 use courser_units::parse_duration;
 
 #[derive(Args, Debug)]
@@ -21,7 +22,8 @@ pub(crate) struct Arguments {
     #[arg(long, help_heading = "Data")]
     pub(super) datagrams: bool,
 
-    /// With --uni and --datagrams, end after this time without data, once standard input has ended
+    /// With --uni and --datagrams, end after this time without data, once standard input has ended; otherwise the time for a
+    /// server to read the rest, if it has ended its side before
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = parse_duration,
           help_heading = "Data")]
     pub(super) wait: Duration,
@@ -33,7 +35,7 @@ pub(crate) struct Arguments {
     pub(super) protocol: Vec<String>,
 
     /// Value of the Origin field, as a page of this origin sends it
-    #[arg(long, value_name = "ORIGIN", help_heading = "Request")]
+    #[arg(long, value_name = "ORIGIN", help_heading = "Request", value_parser = parse_origin)]
     pub(super) origin: Option<String>,
 
     /// Field of the request, such as 'authorization: Bearer x'; repeatable
@@ -57,12 +59,15 @@ pub(crate) struct Arguments {
 
     /// Trust exactly the certificate with this SHA-256, in hexadecimal or base64; repeatable
     ///
-    /// This is what serverCertificateHashes does in browsers. The certificate must be valid now.
+    /// The rules are those of serverCertificateHashes in browsers: the certificate is valid now and for at most 14 days in
+    /// all, and has an ECDSA key on P-256. See --pinnedpubkey for others.
     #[arg(long, value_name = "HASH", conflicts_with = "insecure", value_parser = parse_hash,
           help_heading = "Connection")]
     pub(super) cert_hash: Vec<[u8; 32]>,
 
     /// Also require one of these public keys: sha256//BASE64, several of them separated by semicolons
+    ///
+    /// With --insecure, any certificate with such a key is trusted.
     #[arg(long, value_name = "HASHES", help_heading = "Connection")]
     pub(super) pinnedpubkey: Option<String>,
 
@@ -94,9 +99,19 @@ Examples:
   courser webtransport --cert-hash HASH https://localhost:4433/.well-known/courser/echo
       Trust the certificate of 'courser serve --webtransport-echo' by its hash
 
+Without --uni and --datagrams, the command ends when standard input and the server's side of the stream have ended, or
+the session. If standard input is a terminal, the end of the server's side suffices.
+
 Exit codes are those of 'courser get' and curl: 0 for success, 2 for invalid arguments, 6 and 7 without a
 connection, 22 for a refused session, 28 for a time limit, 56 for a session that ended early, 60 for a
 certificate that is not trusted, 95 for a server without WebTransport, 130 after SIGINT.";
+
+/// Checks an origin, as browsers send it.
+fn parse_origin(text: &str) -> Result<String, String> {
+    let parsed = Origins::listed().and(text);
+    parsed.map_err(|error| error.to_string())?;
+    Ok(text.to_owned())
+}
 
 /// Parses 32 bytes in hexadecimal, with or without colons, or in base64.
 pub(crate) fn parse_hash(text: &str) -> Result<[u8; 32], String> {

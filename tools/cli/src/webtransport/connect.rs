@@ -1,18 +1,22 @@
 //! Connects to the server of a session.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use courser::server::CertificateFacts;
 use courser::webtransport::{self, Config};
 use courser::{
-    ClientConfig, Connection, ConnectionError, Endpoint, HandshakeFailure, HandshakeFailureKind,
-    HandshakeOffer, Side, TransportConfig, h3,
+    CertificateHashVerifier, ClientConfig, Connection, ConnectionError, Endpoint, HandshakeFailure,
+    HandshakeFailureKind, HandshakeOffer, Side, TransportConfig, h3,
 };
 use courser_measure::target::{local_ip_for, port_closed};
 use courser_measure::tls::{self, Trust};
-use courser_units::rfc3339;
+use rustls::client::danger::ServerCertVerifier as _;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{CertificateError, Error};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use super::args::Arguments;
 use super::target::Target;
@@ -60,7 +64,29 @@ pub(super) async fn connect(arguments: &Arguments, target: &Target) -> Result<Co
             Err(failed) => first_failure = first_failure.or(Some(failed)),
         }
     }
-    Err(first_failure.unwrap_or_else(|| Failed::new(NO_CONNECTION, "the server has no address")))
+    let failure =
+        first_failure.unwrap_or_else(|| Failed::new(NO_CONNECTION, "the server has no address"));
+    Err(with_tcp(failure, &target.addresses).await)
+}
+
+/// Adds to a failure that a server listens on TCP, which tells a missing server from one that UDP does not reach.
+async fn with_tcp(failure: Failed, addresses: &[SocketAddr]) -> Failed {
+    let (true, Some(address)) = (
+        [NO_CONNECTION, TIMED_OUT].contains(&failure.code),
+        addresses.first(),
+    ) else {
+        return failure;
+    };
+    match timeout(TCP_TIME, TcpStream::connect(address)).await {
+        Ok(Ok(_)) => {
+            let text = format!(
+                "{} (tcp {address} accepts connections: HTTP/3 may be off there, or a firewall or proxy may lack UDP)",
+                failure.text
+            );
+            Failed::new(failure.code, text)
+        }
+        _ => failure,
+    }
 }
 
 fn config(arguments: &Arguments) -> Result<(ClientConfig, HandshakeOffer), Failed> {
@@ -99,7 +125,7 @@ async fn connect_to(
     let connecting = endpoint.connect_with(config, address, &target.name);
     let connecting = connecting.map_err(|error| refused(error.to_string()))?;
     let connected = tokio::select! {
-        connected = tokio::time::timeout(limit, connecting) => connected,
+        connected = timeout(limit, connecting) => connected,
         () = port_closed(address) => return Err(refused(format!(
             "nothing is listening on udp {address}: is the server running, with HTTP/3?"
         ))),
@@ -157,40 +183,37 @@ fn check(
 ) -> Result<Option<CertificateFacts>, Failed> {
     let chain = connection.peer_identity().unwrap_or_default();
     let facts = chain.first().and_then(CertificateFacts::of_certificate);
-    let hashes = &arguments.cert_hash;
     let refuse = |code, text: String| {
         connection.close(BAD_CERTIFICATE.into(), b"the certificate is not trusted");
         Err(Failed::new(code, text))
     };
-    let has = |known: &[[u8; 32]], hash: fn(&CertificateFacts) -> [u8; 32]| {
-        facts.as_ref().is_some_and(|it| known.contains(&hash(it)))
-    };
-    if !hashes.is_empty() {
-        if !has(hashes, |it| it.sha256) {
-            let seen = facts
-                .as_ref()
-                .map_or_else(|| "unreadable".to_owned(), |it| hex(&it.sha256));
-            let text = format!(
-                "the certificate has the SHA-256 {seen}, which is none of those of --cert-hash"
-            );
-            return refuse(CERTIFICATE, text);
-        }
-        let now = SystemTime::now();
-        if let Some(facts) = facts
-            .as_ref()
-            .filter(|it| now < it.not_before || it.not_after < now)
-        {
-            let (from, until) = (rfc3339(facts.not_before), rfc3339(facts.not_after));
-            let text =
-                format!("the certificate of --cert-hash is valid from {from} to {until}, not now");
-            return refuse(CERTIFICATE, text);
-        }
+    if !arguments.cert_hash.is_empty()
+        && let Err(text) = check_hash(&arguments.cert_hash, chain.first())
+    {
+        return refuse(CERTIFICATE, text);
     }
-    if !pinned.is_empty() && !has(pinned, |it| it.spki_sha256) {
+    let has_key = |facts: &CertificateFacts| pinned.contains(&facts.spki_sha256);
+    if !pinned.is_empty() && !facts.as_ref().is_some_and(has_key) {
         let text = "the public key of the server is none of those of --pinnedpubkey".to_owned();
         return refuse(PINNED_KEY, text);
     }
     Ok(facts)
+}
+
+/// Checks the certificate of a server as browsers check it for `serverCertificateHashes`. Returns a message otherwise.
+fn check_hash(hashes: &[[u8; 32]], certificate: Option<&CertificateDer<'_>>) -> Result<(), String> {
+    let verifier = CertificateHashVerifier::new(hashes.iter().copied());
+    let verifier = verifier.map_err(|error| error.to_string())?;
+    let certificate = certificate.ok_or("the server has no certificate")?;
+    // Neither names nor issuers are checked.
+    let any_name = ServerName::from(IpAddr::from(Ipv4Addr::LOCALHOST));
+    let checked = verifier.verify_server_cert(certificate, &[], &any_name, &[], UnixTime::now());
+    checked.map(drop).map_err(|error| match error {
+        Error::InvalidCertificate(CertificateError::Other(other)) => {
+            format!("{} (--cert-hash)", other.0)
+        }
+        error => format!("{error} (--cert-hash)"),
+    })
 }
 
 pub(super) fn hex(bytes: &[u8]) -> String {
@@ -206,3 +229,5 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 const BAD_CERTIFICATE: u32 = 0x12a;
 /// Less than the idle timeouts of usual servers.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
+/// Time for TCP to answer, after UDP has not.
+const TCP_TIME: Duration = Duration::from_millis(500);

@@ -74,7 +74,8 @@ async fn end(
     }
     session.close(0, "");
     let closed = session.closed().await;
-    verbose.on_closed(&closed);
+    let text = describe(&closed, &connected);
+    verbose.on_closed(&text);
     let Connected {
         endpoint, http3, ..
     } = connected;
@@ -89,13 +90,21 @@ async fn end(
         // The end of the session explains the failure of a stream.
         (Err(failed), closed) if failed.code == RECEIVE_ERROR => match closed {
             Closed::Local(_) => Err(failed),
-            closed => Err(Failed::new(RECEIVE_ERROR, closed.to_string())),
+            _ => Err(Failed::new(RECEIVE_ERROR, text)),
         },
         (Err(failed), _) => Err(failed),
         (Ok(()), Closed::Peer(reason)) if reason.code.0 != 0 => {
-            Err(Failed::new(RECEIVE_ERROR, Closed::Peer(reason).to_string()))
+            Err(Failed::new(RECEIVE_ERROR, text))
         }
         (Ok(()), _) => Ok(()),
+    }
+}
+
+/// Describes the end of a session. Some servers close the connection instead, with a code and a reason of their own.
+fn describe(closed: &Closed, connected: &Connected) -> String {
+    match (closed, connected.http3.quic().close_reason()) {
+        (Closed::ConnectionLost, Some(reason)) => format!("{closed}: {reason}"),
+        _ => closed.to_string(),
     }
 }
 

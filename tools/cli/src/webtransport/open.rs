@@ -121,6 +121,8 @@ async fn refused(response: Response<impl Content>) -> Failed {
     let text = content(response).await;
     let text = match text.trim() {
         "" => String::new(),
+        // Servers without a text of their own repeat the status.
+        text if text == status.to_string() => String::new(),
         text => format!(". It says: {text}"),
     };
     let text = format!("the server has refused the session with {status}{hint}{location}{text}");
@@ -179,6 +181,11 @@ mod tests {
             failed.text,
             "the server has refused the session with 403 Forbidden: it may refuse the origin, see --origin. \
              It says: origin `x` is not allowed"
+        );
+        let failed = refused(respond(405, "405 Method Not Allowed\n")).await;
+        assert!(
+            failed.text.ends_with("this path has no sessions"),
+            "{failed}"
         );
         let failed = refused(respond(404, "<html>no</html>")).await;
         assert!(failed.text.ends_with("nothing is at this path"), "{failed}");

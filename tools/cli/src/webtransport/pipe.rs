@@ -1,6 +1,7 @@
 //! Moves bytes between a session and standard input and output.
 
-use std::io;
+use std::cell::Cell;
+use std::io::{self, IsTerminal as _};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -22,16 +23,32 @@ pub(super) async fn run(arguments: &Arguments, session: &Session) -> Result<(), 
     }
     let (send, receive) = session.open_bi().await.map_err(lost)?;
     let mut out = Output::new();
-    // A server that has answered need not read the rest.
-    let mut sending = std::pin::pin!(send_input(send));
+    let is_ended = Cell::new(false);
+    let mut sending = std::pin::pin!(send_input(send, &is_ended));
     let mut receiving = std::pin::pin!(out.copy(receive));
     tokio::select! {
-        received = &mut receiving => received,
+        received = &mut receiving => received?,
         sent = &mut sending => {
             sent?;
-            receiving.await
+            return receiving.await;
         }
     }
+    // Nobody wants to type on for a server that has ended its side. A file is sent as far as the server reads it.
+    if io::stdin().is_terminal() {
+        return Ok(());
+    }
+    let has_answered = is_ended.get();
+    match sending.await {
+        Err(_) if session.close_reason().is_some() => {
+            return end_of(SessionEnded(session.closed().await));
+        }
+        sent => sent?,
+    }
+    if !has_answered {
+        // The end of the session would take the rest from the server, which may have received it and not read.
+        let _ = timeout(arguments.wait, session.closed()).await;
+    }
+    Ok(())
 }
 
 /// Sends standard input on one stream, and prints the streams of the server one after the other.
@@ -39,7 +56,7 @@ async fn unidirectional(session: &Session, wait: Duration) -> Result<(), Failed>
     let ended = Notify::new();
     let sending = async {
         let send = session.open_uni().await.map_err(lost)?;
-        send_input(send).await?;
+        send_input(send, &Cell::new(false)).await?;
         ended.notify_one();
         Ok::<_, Failed>(())
     };
@@ -153,7 +170,9 @@ fn is_behind(session: &Session, before: u64, number: u64) -> bool {
     session.close_reason().is_none() && number.saturating_sub(done) > MAX_QUEUE
 }
 
-async fn send_input(mut send: SendStream) -> Result<(), Failed> {
+/// Sends standard input, sets `is_ended` at its end, and waits until the server has acknowledged it: the end of the session
+/// would cancel what is on its way.
+async fn send_input(mut send: SendStream, is_ended: &Cell<bool>) -> Result<(), Failed> {
     let mut input = tokio::io::stdin();
     let mut buffer = vec![0; CHUNK];
     loop {
@@ -166,7 +185,13 @@ async fn send_input(mut send: SendStream) -> Result<(), Failed> {
             },
         };
         if count == 0 {
-            return send.finish().map_err(|error| unsent(&error));
+            is_ended.set(true);
+            let acknowledged = send.acknowledged();
+            send.finish().map_err(|error| unsent(&error))?;
+            return match acknowledged.await {
+                Ok(()) | Err(WriteError::Stopped(_) | WriteError::ClosedStream) => Ok(()),
+                Err(error) => Err(unsent(&error)),
+            };
         }
         match send.write_all(&buffer[..count]).await {
             Ok(()) => {}

@@ -1,6 +1,6 @@
 //! What `--verbose` prints.
 
-use courser::webtransport::{Closed, Session};
+use courser::webtransport::Session;
 use courser_measure::printable;
 use courser_units::rfc3339;
 
@@ -66,7 +66,7 @@ impl Verbose {
         self.line("the server asks to end the session soon");
     }
 
-    pub(super) fn on_closed(self, closed: &Closed) {
-        self.line(&closed.to_string());
+    pub(super) fn on_closed(self, closed: &str) {
+        self.line(closed);
     }
 }

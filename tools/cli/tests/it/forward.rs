@@ -1,5 +1,6 @@
 //! `courser proxy`, with `courser get`, `courser perf` and raw bytes as its clients.
 
+mod hostile;
 #[cfg(target_os = "linux")]
 mod namespaces;
 mod raw;
@@ -14,6 +15,7 @@ use serde_json::Value;
 use self::raw::{Target, connect, request};
 use crate::common::{Folder, Server, refusal, run};
 use crate::serve::serving::Serving;
+use crate::serve::tls::certificate_for;
 
 /// A forward proxy in its own process, with an address without TLS and a log.
 struct Proxy {
@@ -75,6 +77,7 @@ impl Proxy {
             "--silent",
             "--show-error",
             "--insecure",
+            "--proxy-insecure",
             "--output",
             "/dev/null",
             "--write-out",
@@ -121,6 +124,43 @@ fn servers_are_reached_over_every_version() {
     }
 }
 
+/// `--insecure` concerns servers: the credentials for a proxy go to the proxy only.
+#[test]
+fn insecure_servers_do_not_make_proxies_trusted() {
+    let site = Serving::start(&["--browse"]);
+    let url = format!("https://127.0.0.1:{}/", site.address.port());
+    let proxy = Proxy::local(&[]);
+    for scheme in ["https", "masque"] {
+        let address = format!("{scheme}://127.0.0.1:{}", proxy.port());
+        let output = run(&["get", "--insecure", "--proxy", &address, &url]);
+        let (out, error) = text(&output);
+        assert_eq!(output.status.code(), Some(60), "{scheme}: {out}{error}");
+        let helps = "pass --proxy-cacert FILE or --proxy-insecure";
+        assert!(error.contains(helps), "{scheme}: {error}");
+    }
+}
+
+/// A certificate is for servers or for proxies: neither learns who the client is to the other.
+#[test]
+fn proxies_get_their_own_client_certificate() {
+    let site = Serving::start(&["--browse"]);
+    let url = format!("https://127.0.0.1:{}/", site.address.port());
+    let folder = Folder::new();
+    let ours = certificate_for(&folder, "client");
+    let shown = ["--proxy-cert", &ours.cert, "--proxy-key", &ours.key];
+    let of_servers = ["--cert", &ours.cert, "--key", &ours.key];
+    let proxy = Proxy::local(&["--client-ca", &ours.cert]);
+    for scheme in ["https", "masque"] {
+        let (out, error) = text(&proxy.get(scheme, &url, &shown));
+        assert!(out.ends_with(" 200"), "{scheme}: {out} {error}");
+        let (out, error) = text(&proxy.get(scheme, &url, &of_servers));
+        assert!(out.ends_with(" 000"), "{scheme}: {out} {error}");
+    }
+    let failed = run(&["get", "--proxy-key", &ours.key, &url]);
+    let (_, error) = text(&failed);
+    assert!(error.contains("--proxy-cert"), "{error}");
+}
+
 /// The proxy refuses CONNECT-UDP, and the client says so.
 #[test]
 fn client_falls_back_to_connect() {
@@ -149,6 +189,45 @@ fn proxy_without_quic_is_reached_over_tcp() {
     let proxy = Proxy::local(&["--no-quic"]);
     let (out, error) = text(&proxy.get("masque", &url, &["--http2"]));
     assert_eq!(out, "2 200", "{error}");
+}
+
+/// A client goes on through a proxy that was restarted, without waiting for the timeouts of what was lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn proxy_that_was_restarted_is_used_again() {
+    let site = Serving::start(&["--browse"]);
+    let url = format!("https://127.0.0.1:{}/", site.address.port());
+    let mut first = Proxy::local(&["--drain-timeout", "1"]);
+    let address = first.serving.address.to_string();
+    let proxy = courser::client::Proxy::masque(&address).expect("a proxy");
+    let client = courser::Client::builder()
+        .dangerous_insecure()
+        .dangerous_insecure_proxy()
+        .version(courser::client::HttpVersion::Http3Only)
+        .proxy(proxy)
+        .build()
+        .expect("a client");
+    let limit = Duration::from_secs(10);
+    let response = tokio::time::timeout(limit, client.get(&url).send()).await;
+    assert_eq!(
+        response.expect("in time").expect("a response").status(),
+        200
+    );
+    first.serving.signal(rustix::process::Signal::TERM);
+    first.serving.ended();
+    let flags = [
+        "proxy",
+        "--json",
+        "--listen",
+        &address,
+        "--allow",
+        "127.0.0.0/8",
+    ];
+    let _second = Serving::run(&flags, Folder::new());
+    let response = tokio::time::timeout(limit, client.get(&url).send()).await;
+    assert_eq!(
+        response.expect("in time").expect("a response").status(),
+        200
+    );
 }
 
 #[test]

@@ -18,6 +18,9 @@ struct Namespaces {
 const SERVER: &str = "198.18.0.1";
 const CLIENT: &str = "198.18.0.2";
 
+/// The address of the client on its second link.
+const SECOND: &str = "198.18.4.2";
+
 impl Namespaces {
     /// Creates the namespaces. Returns `None` if that is not possible on this machine.
     fn new() -> Option<Self> {
@@ -50,6 +53,33 @@ impl Namespaces {
             return None;
         }
         Some(both)
+    }
+
+    /// Adds a second pair of interfaces, over which the server answers what comes from [`SECOND`].
+    fn add_link(&self) {
+        let (server, client) = (&self.server, &self.client);
+        let commands = [
+            format!("-n {server} link add veth1 type veth peer name veth1 netns {client}"),
+            format!("-n {server} address add 198.18.4.1/30 dev veth1"),
+            format!("-n {client} address add {SECOND}/30 dev veth1"),
+            format!("-n {server} link set veth1 up"),
+            format!("-n {client} link set veth1 up"),
+            format!("-n {client} rule add from {SECOND} table 7"),
+            format!("-n {client} route add default via 198.18.4.1 dev veth1 table 7"),
+        ];
+        for command in commands {
+            let mut ip = Command::new("ip");
+            assert!(succeeds(ip.args(command.split(' '))), "{command}");
+        }
+    }
+
+    /// Returns the bytes that the server has received on an interface.
+    fn received_on(&self, interface: &str) -> u64 {
+        let file = format!("/sys/class/net/{interface}/statistics/rx_bytes");
+        let mut cat = inside(&self.server, "cat");
+        let read = cat.arg(file).stdout(Stdio::piped()).output();
+        let text = String::from_utf8(read.expect("cat starts").stdout).expect("UTF-8");
+        text.trim().parse().expect("a number")
     }
 
     /// Drops and counts packets that match a rule of nftables when they arrive in a namespace.
@@ -143,22 +173,28 @@ impl Server {
 
     /// Transfers three megabytes and returns the report.
     fn transfer(&self, namespaces: &Namespaces, scenario: &str) -> Value {
-        let program = courser(&[]).get_program().to_owned();
+        let flags = ["--scenario", scenario, "--number", "3M", "--json"];
         let Output {
             status,
             stdout,
             stderr,
-        } = inside(&namespaces.client, &program.to_string_lossy())
-            .args(["perf", "client", &self.address, "--insecure", "--json"])
-            .args(["--scenario", scenario, "--number", "3M"])
+        } = self.measure(namespaces, &flags);
+        let error = String::from_utf8_lossy(&stderr);
+        assert!(status.success(), "{scenario}: {error}");
+        serde_json::from_slice(&stdout).expect("a report")
+    }
+
+    /// Runs a client with these flags.
+    fn measure(&self, namespaces: &Namespaces, flags: &[&str]) -> Output {
+        let program = courser(&[]).get_program().to_owned();
+        inside(&namespaces.client, &program.to_string_lossy())
+            .args(["perf", "client", &self.address, "--insecure"])
+            .args(flags)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .output()
-            .expect("the binary starts");
-        let error = String::from_utf8_lossy(&stderr);
-        assert!(status.success(), "{scenario}: {error}");
-        serde_json::from_slice(&stdout).expect("a report")
+            .expect("the binary starts")
     }
 }
 
@@ -300,4 +336,49 @@ fn doctor_reads_the_rules_of_a_firewall() {
         let saw = found["saw"].as_str().expect("text");
         assert!(saw.contains(part), "{rule}: {saw}");
     }
+}
+
+/// `perf client --path` sends over both links, reports both, and says why it cannot.
+#[test]
+fn further_paths_carry_data_from_their_addresses() {
+    let Some(namespaces) = Namespaces::new() else {
+        return;
+    };
+    namespaces.add_link();
+    let server = Server::start(&namespaces);
+    for scenario in ["upload", "download"] {
+        let before = ["veth0", "veth1"].map(|it| namespaces.received_on(it));
+        let flags = ["-s", scenario, "-n", "20M", "--path", SECOND, "--json"];
+        let output = server.measure(&namespaces, &flags);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{scenario}: {error}");
+        let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
+        let paths = report["network"]["paths"].as_array().expect("paths");
+        let of = |key: &str| {
+            paths
+                .iter()
+                .map(|path| path[key].clone())
+                .collect::<Vec<_>>()
+        };
+        // The system chooses the address of the first one.
+        assert_eq!(of("local"), [Value::Null, SECOND.into()], "{report}");
+        assert_eq!(of("state"), ["data", "data"], "{report}");
+        let after = ["veth0", "veth1"].map(|it| namespaces.received_on(it));
+        let least = if scenario == "upload" { 100_000 } else { 1_000 };
+        let [first, second] = [after[0] - before[0], after[1] - before[1]];
+        assert!(
+            first > least && second > least,
+            "{scenario}: {first} and {second} bytes"
+        );
+    }
+    let text = server.measure(&namespaces, &["-n", "1M", "--path", SECOND]);
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    let line = text.lines().find(|line| line.starts_with("path 1 "));
+    let line = line.unwrap_or_else(|| panic!("{text}"));
+    assert!(line.contains(&format!("{SECOND} to {SERVER}:")), "{line}");
+    assert!(line.contains(": data, rtt "), "{line}");
+    let elsewhere = server.measure(&namespaces, &["-n", "1M", "--path", "203.0.113.9"]);
+    let error = String::from_utf8_lossy(&elsewhere.stderr);
+    assert!(!elsewhere.status.success(), "{error}");
+    assert!(error.contains("no path from 203.0.113.9: "), "{error}");
 }

@@ -3,7 +3,11 @@
 use std::io::Write as _;
 use std::process::{Output, Stdio};
 
+use courser::Identity;
+use courser::rustls::pki_types::CertificateDer;
+use courser::rustls::pki_types::pem::PemObject as _;
 use courser::server::CertificateFacts;
+use courser::webtransport::Listener;
 use serde_json::Value;
 
 use crate::common::{Certificate, Folder, certificate, courser, refusal};
@@ -207,6 +211,78 @@ fn certificates_are_trusted_by_hash_by_key_and_by_authority() {
     assert!(url.ends_with("/echo"), "{url}");
     let output = pipe(&["webtransport", url, "--cacert", cert], b"x");
     assert_eq!(output.stdout, b"x", "{}", errors(&output));
+    // Browsers refuse the hash of a certificate that is valid for so long, and so does this client.
+    let long = CertificateDer::from_pem_file(cert).expect("readable");
+    let facts = CertificateFacts::of_certificate(&long).expect("readable");
+    let hex = facts.sha256.map(|byte| format!("{byte:02x}")).concat();
+    let error = refusal(&["webtransport", url, "--cert-hash", &hex]);
+    assert!(
+        error.starts_with("courser: (60) ") && error.contains("at most 14 days"),
+        "{error}"
+    );
+}
+
+/// A server that greets and ends its side of the stream, and then reads the rest.
+#[test]
+fn input_is_sent_after_the_end_of_the_servers_side() {
+    let (ports, port) = std::sync::mpsc::channel();
+    let serving = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        runtime.block_on(async {
+            let identity = Identity::dev().expect("random numbers");
+            let mut listener = Listener::bind("127.0.0.1:0", &identity).expect("a port");
+            let address = listener.local_addr().expect("an address");
+            ports.send(address.port()).expect("a test");
+            let request = listener.accept().await.expect("a request");
+            let session = request.accept().await.expect("a session");
+            let (mut send, mut receive) = session.accept_bi().await.expect("a stream");
+            send.write_all(b"greeting").await.expect("written");
+            send.finish().expect("open");
+            receive
+                .read_to_end(10_000_000)
+                .await
+                .expect("the input")
+                .len()
+        })
+    });
+    let url = format!("https://127.0.0.1:{}/", port.recv().expect("a port"));
+    let output = pipe(&["webtransport", "-k", &url], &[1; 3_000_000]);
+    assert!(output.status.success(), "{}", errors(&output));
+    assert_eq!(output.stdout, b"greeting");
+    assert_eq!(serving.join().expect("no panic"), 3_000_000);
+}
+
+/// The server of this machine listens on TCP only.
+#[test]
+fn missing_udp_is_told_from_a_missing_server() {
+    let serving = Serving::start(&["--no-quic"]);
+    let url = format!("https://127.0.0.1:{}/", serving.address.port());
+    let error = refusal(&["webtransport", "-k", "--timeout", "2", &url]);
+    assert!(
+        error.contains("accepts connections: HTTP/3 may be off"),
+        "{error}"
+    );
+}
+
+#[test]
+fn refused_origins_are_reported_at_the_server() {
+    let mut echo = Echo::start(&[]);
+    for _ in 0..2 {
+        let output = echo.client("", &["--origin", "https://b.test"], b"");
+        assert_eq!(output.status.code(), Some(22));
+    }
+    // There may be others, about this machine.
+    loop {
+        let event = echo.serving.next_of_all_events();
+        let text = event["text"].as_str().expect("a warning");
+        if text.contains("origin `https://b.test` is not allowed") {
+            assert!(text.contains("--webtransport-origin"), "{text}");
+            break;
+        }
+    }
 }
 
 fn certificate_of_this_test() -> Certificate {
@@ -279,6 +355,19 @@ fn flags_that_have_no_effect_are_refused() {
         (
             &["webtransport", "https://a.test", "--cert-hash", "x"],
             "is not a SHA-256",
+        ),
+        (
+            &["webtransport", "https://a.test", "--origin", "a.test"],
+            "is not an origin",
+        ),
+        (
+            &[
+                "serve",
+                "--webtransport-echo",
+                "--webtransport-origin",
+                "https://*.test",
+            ],
+            "without wildcards",
         ),
         (
             &["webtransport", "https://a.test", "--header", "x"],

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use courser::{
-    ClientConfig, Connecting, Connection, ConnectionError, Endpoint, QuicVersion, TransportConfig,
+    AddressObservations, ClientConfig, Connecting, Connection, ConnectionError, Endpoint,
+    QuicVersion, TransportConfig,
 };
 use courser_measure::{Failure, Peer, target};
 
@@ -77,6 +78,7 @@ impl Connector {
             handshake_timeout: self.limit,
             spin_bit: true,
             sinks: Some(Arc::new(records.clone())),
+            address_observations: AddressObservations::Receive,
             ..TransportConfig::default()
         };
         let endpoint = Endpoint::builder().transport(socket.clone());

@@ -104,6 +104,8 @@ pub struct FirstConnection {
     pub webtransport: Option<WebTransport>,
     /// The change of the client's port.
     pub rebinding: Option<AddressChange>,
+    /// The address of this client as the server reports it.
+    pub observed_address: Option<SocketAddr>,
 }
 
 /// The certificate chain of the server.
@@ -153,6 +155,9 @@ pub struct Parameters {
     pub grease_quic_bit: bool,
     pub has_version_information: bool,
     pub has_stateless_reset_token: bool,
+    pub has_several_paths: bool,
+    pub reports_addresses: bool,
+    pub takes_candidates: bool,
 }
 
 /// Requests and responses on the first connection.

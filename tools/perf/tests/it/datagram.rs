@@ -53,6 +53,7 @@ fn remote(address: SocketAddr) -> Remote {
         mtu: None,
         segmentation_offload: true,
         rebind_every: None,
+        paths: Vec::new(),
         via: None,
         connect_timeout: Duration::from_secs(30),
         clock: CpuClock::Process,

@@ -13,7 +13,7 @@ use crate::process::SMALL;
 
 /// Returns the TLS configuration of honest clients. They never resume sessions, so that every
 /// handshake is complete.
-pub(super) fn config() -> Result<courser::ClientConfig, String> {
+pub(crate) fn config() -> Result<courser::ClientConfig, String> {
     let options = ClientOptions {
         resumption: Resumption::disabled(),
         ..ClientOptions::new(Trust::AnyServer, vec![b"h3".to_vec()])
@@ -23,7 +23,7 @@ pub(super) fn config() -> Result<courser::ClientConfig, String> {
 }
 
 /// Creates an endpoint with its own port.
-pub(super) fn endpoint(config: &courser::ClientConfig) -> Result<Endpoint, String> {
+pub(crate) fn endpoint(config: &courser::ClientConfig) -> Result<Endpoint, String> {
     let mut endpoint = Endpoint::client(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
         .map_err(|error| format!("cannot open a socket: {error}"))?;
     endpoint.set_default_client_config(config.clone());

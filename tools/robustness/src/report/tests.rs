@@ -19,6 +19,7 @@ fn row() -> Row {
         closes: BTreeMap::from([("PROTOCOL_VIOLATION".to_owned(), 3)]),
         has_ended: false,
         panics: Vec::new(),
+        differences: Vec::new(),
     }
 }
 

@@ -251,6 +251,7 @@ fn proxy(
     content.push(private_path(site, name).into_os_string());
     let serve = Serve {
         courser,
+        command: "serve",
         content,
         listen,
         core: None,

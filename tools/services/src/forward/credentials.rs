@@ -60,6 +60,8 @@ pub(crate) enum Unknown {
     Missing,
     /// They are malformed, or those of no client.
     Wrong,
+    /// There were too many wrong ones, so that they were not compared.
+    Blocked,
 }
 
 impl Credentials {
@@ -103,20 +105,31 @@ impl Credentials {
     }
 
     /// Returns the name of the client with the credentials of a field `Proxy-Authorization`.
-    pub(crate) async fn client(&self, field: Option<&HeaderValue>) -> Result<Arc<str>, Unknown> {
+    ///
+    /// Nothing but tokens, which nobody guesses, is compared while `is_blocked` is true. It is asked again when a password
+    /// has waited for others: of hundreds that one address sends at once, as few are compared as of those that it sends
+    /// one by one.
+    pub(crate) async fn client(
+        &self,
+        field: Option<&HeaderValue>,
+        is_blocked: impl Fn() -> bool,
+    ) -> Result<Arc<str>, Unknown> {
         let field = field.ok_or(Unknown::Missing)?;
-        let wrong = || Unknown::Wrong;
+        let wrong = || match is_blocked() {
+            true => Unknown::Blocked,
+            false => Unknown::Wrong,
+        };
         let text = field.to_str().map_err(|_| wrong())?;
         let (scheme, value) = text.split_once(' ').ok_or_else(wrong)?;
         let value = value.trim();
         if value.len() > LONGEST {
-            return Err(Unknown::Wrong);
+            return Err(wrong());
         }
         if scheme.eq_ignore_ascii_case("bearer") {
             return self.of_token(None, value.as_bytes()).ok_or_else(wrong);
         }
         if !scheme.eq_ignore_ascii_case("basic") {
-            return Err(Unknown::Wrong);
+            return Err(wrong());
         }
         let pair = BASE64_STANDARD.decode(value).map_err(|_| wrong())?;
         let pair = String::from_utf8(pair).map_err(|_| wrong())?;
@@ -124,7 +137,7 @@ impl Credentials {
         if let Some(name) = self.of_token(Some(name), password.as_bytes()) {
             return Ok(name);
         }
-        self.of_password(name, password).await.ok_or_else(wrong)
+        self.of_password(name, password, &is_blocked).await
     }
 
     /// Returns the client with a token, and with this name if there is one.
@@ -141,28 +154,30 @@ impl Credentials {
         found.next().map(|entry| entry.name.clone())
     }
 
-    async fn of_password(&self, name: &str, password: &str) -> Option<Arc<str>> {
+    async fn of_password(
+        &self,
+        name: &str,
+        password: &str,
+        is_blocked: &impl Fn() -> bool,
+    ) -> Result<Arc<str>, Unknown> {
         let digest = self.keyed(name, password);
-        if let Some(name) = self.shared.correct.lock().get(&digest) {
-            return Some(name.clone());
+        if let Some(name) = self.remembered(&digest, is_blocked)? {
+            return Ok(name);
+        }
+        let comparisons = self.shared.comparisons.clone();
+        let permit = comparisons.acquire_owned().await;
+        let permit = permit.map_err(|_| Unknown::Wrong)?;
+        // Another request of the client may have compared the same password meanwhile.
+        if let Some(name) = self.remembered(&digest, is_blocked)? {
+            return Ok(name);
         }
         let entries = self.shared.entries.lock().clone();
-        let of_name = entries.iter().filter(|entry| *entry.name == *name);
-        let mut hashes: Vec<Arc<str>> = of_name
-            .filter_map(|entry| match &entry.secret {
-                Secret::Bcrypt(hash) => Some(hash.clone()),
-                Secret::Sha256(_) => None,
-            })
-            .collect();
+        let mut hashes = hashes_of(&entries, name);
         let is_known = !hashes.is_empty();
         if !is_known {
-            // The time of the answer must not tell which names exist.
-            hashes.extend(entries.iter().find_map(|entry| match &entry.secret {
-                Secret::Bcrypt(hash) => Some(hash.clone()),
-                Secret::Sha256(_) => None,
-            }));
+            // The time of the answer must not tell which names exist: it is that of some client, always of the same one.
+            hashes = hashes_of(&entries, stand_in(&entries, &self.keyed(name, "")));
         }
-        let permit = self.shared.comparisons.clone().acquire_owned().await.ok()?;
         let password = password.to_owned();
         let compared = tokio::task::spawn_blocking(move || {
             let _permit = permit;
@@ -171,7 +186,7 @@ impl Credentials {
             hashes.iter().filter(|hash| is_equal(hash)).count() > 0
         });
         if !(compared.await.unwrap_or(false) && is_known) {
-            return None;
+            return Err(Unknown::Wrong);
         }
         let name: Arc<str> = name.into();
         let mut correct = self.shared.correct.lock();
@@ -182,7 +197,19 @@ impl Credentials {
         if Arc::ptr_eq(&entries, &self.shared.entries.lock()) {
             correct.insert(digest, name.clone());
         }
-        Some(name)
+        Ok(name)
+    }
+
+    /// Returns the client whose password was correct before. While guesses are blocked, nothing tells whether it was.
+    fn remembered(
+        &self,
+        digest: &Digest,
+        is_blocked: impl Fn() -> bool,
+    ) -> Result<Option<Arc<str>>, Unknown> {
+        match is_blocked() {
+            true => Err(Unknown::Blocked),
+            false => Ok(self.shared.correct.lock().get(digest).cloned()),
+        }
     }
 
     fn keyed(&self, name: &str, password: &str) -> Digest {
@@ -193,6 +220,30 @@ impl Credentials {
         context.update(password.as_bytes());
         to_array(context.finish().as_ref())
     }
+}
+
+/// Returns the hashes of the passwords of a name.
+fn hashes_of(entries: &[Entry], name: &str) -> Vec<Arc<str>> {
+    let hashes = entries.iter().filter_map(|entry| match &entry.secret {
+        Secret::Bcrypt(hash) if *entry.name == *name => Some(hash.clone()),
+        _ => None,
+    });
+    hashes.collect()
+}
+
+/// Returns a name with passwords that is chosen by a digest, or an empty one if there is none.
+fn stand_in<'a>(entries: &'a [Entry], digest: &Digest) -> &'a str {
+    let names = || {
+        let all = entries.iter();
+        all.filter(|entry| matches!(entry.secret, Secret::Bcrypt(_)))
+    };
+    let count = names().count().max(1);
+    let number = digest
+        .iter()
+        .take(4)
+        .fold(0_usize, |all, byte| all << 8 | usize::from(*byte));
+    let chosen = names().nth(number % count);
+    chosen.map_or("", |entry| &*entry.name)
 }
 
 /// Returns a new random token of 256 bits, and its line for a file of [`Credentials`].

@@ -4,74 +4,80 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use courser::masque::ProxyError;
+use courser::masque::{Permit, ProxyError};
+use socket2::{SockRef, TcpKeepalive};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-/// Connects to the first of these addresses that answers, all of which were judged. Families take turns, and the next
-/// address is tried 250 ms after the one before (RFC 8305 §5), or at once if that has failed.
+/// Connects to the first of these addresses that answers, each of which is judged when it is taken. The next address is
+/// tried 250 ms after the one before (RFC 8305 §5), or at once if that has failed.
+///
+/// Each attempt beside another one has a socket of its own, which `another` counts for the client. Without room the next
+/// address waits for the end of the attempt before.
 ///
 /// # Errors
-/// Returns the error of the address that failed last, and its reason for logs.
+/// Returns the error of the address that failed last, and its reason for logs, or `None` if there was no address.
 pub(super) async fn dial(
-    addresses: Vec<SocketAddr>,
+    mut addresses: impl Iterator<Item = SocketAddr>,
     within: Duration,
-) -> Result<(TcpStream, SocketAddr), (ProxyError, String)> {
+    another: impl Fn() -> Option<Permit>,
+) -> Result<(TcpStream, SocketAddr), Option<(ProxyError, String)>> {
     let deadline = Instant::now() + within;
-    let mut waiting = interleaved(addresses).into_iter();
     let mut attempts = JoinSet::new();
-    let mut failure = (ProxyError::DnsError, "the name has no address".to_owned());
-    let mut next = Instant::now();
+    let (mut failure, mut tried) = (None, Vec::new());
+    let (mut has_more, mut next) = (true, Instant::now());
     loop {
-        if Instant::now() >= next
-            && let Some(address) = waiting.next()
-        {
-            attempts.spawn(async move { (address, TcpStream::connect(address).await) });
+        if has_more && Instant::now() >= next {
             next = Instant::now() + ATTEMPT_DELAY;
+            let permit = (!attempts.is_empty()).then(&another);
+            if permit.as_ref().is_some_and(Option::is_none) {
+                continue;
+            }
+            match addresses.next() {
+                Some(address) => {
+                    tried.push(address.to_string());
+                    attempts.spawn(async move {
+                        let _permit = permit;
+                        (address, TcpStream::connect(address).await)
+                    });
+                }
+                None => has_more = false,
+            }
             continue;
         }
-        let has_more = waiting.len() > 0;
         if attempts.is_empty() && !has_more {
             return Err(failure);
         }
         tokio::select! {
             Some(Ok((address, connected))) = attempts.join_next() => match connected {
                 Ok(stream) => {
-                    // Small writes of the client must not wait. If this fails, they are only slower.
-                    let _ = stream.set_nodelay(true);
+                    prepare_stream(&stream);
                     return Ok((stream, address));
                 }
                 Err(error) => {
-                    failure = failure_of(&error, address);
+                    failure = Some(failure_of(&error, address));
                     next = Instant::now();
                 }
             },
             () = sleep_until(next), if has_more => {}
             () = sleep_until(deadline) => {
-                let reason = format!("no address answers within {} s", within.as_secs_f64());
-                return Err((ProxyError::ConnectionTimeout, reason));
+                let seconds = within.as_secs_f64();
+                let reason = format!("no answer from {} within {seconds} s", tried.join(", "));
+                return Err(Some((ProxyError::ConnectionTimeout, reason)));
             }
         }
     }
 }
 
-/// Returns the addresses with both families in turn, beginning with the family of the first.
-fn interleaved(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
-    let is_v4_first = addresses.first().is_some_and(SocketAddr::is_ipv4);
-    let (first, second): (Vec<_>, Vec<_>) = addresses
-        .into_iter()
-        .partition(|address| address.is_ipv4() == is_v4_first);
-    let mut all = Vec::with_capacity(first.len() + second.len());
-    let (mut first, mut second) = (first.into_iter(), second.into_iter());
-    loop {
-        let before = all.len();
-        all.extend(first.next());
-        all.extend(second.next());
-        if all.len() == before {
-            return all;
-        }
-    }
+/// Sets the options of a connection with a tunnel: small writes do not wait, and an end that has vanished is noticed. If this
+/// fails, tunnels are slower, or end later.
+pub(crate) fn prepare_stream(stream: &TcpStream) {
+    let _ = stream.set_nodelay(true);
+    let keepalive = TcpKeepalive::new()
+        .with_time(KEEPALIVE)
+        .with_interval(KEEPALIVE);
+    let _ = SockRef::from(stream).set_tcp_keepalive(&keepalive);
 }
 
 fn failure_of(error: &io::Error, address: SocketAddr) -> (ProxyError, String) {
@@ -92,25 +98,27 @@ fn failure_of(error: &io::Error, address: SocketAddr) -> (ProxyError, String) {
 /// Time between two attempts (RFC 8305 §8, limit K646), in milliseconds.
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
+/// Time without a byte after which TCP asks whether the other end is there, and the interval of these probes, as for clients
+/// over TLS (limit K566).
+const KEEPALIVE: Duration = Duration::from_secs(15);
+
 #[cfg(test)]
 mod tests {
+    use courser::masque::{Gate, Limits, Policy};
     use tokio::net::TcpListener;
 
     use super::*;
 
-    fn addresses(texts: &[&str]) -> Vec<SocketAddr> {
-        texts
-            .iter()
-            .map(|it| it.parse().expect("an address"))
-            .collect()
-    }
-
-    #[test]
-    fn families_take_turns() {
-        let all = addresses(&["[::1]:1", "[::2]:1", "[::3]:1", "1.1.1.1:1", "2.2.2.2:1"]);
-        let expected = addresses(&["[::1]:1", "1.1.1.1:1", "[::2]:1", "2.2.2.2:1", "[::3]:1"]);
-        assert_eq!(interleaved(all), expected);
-        assert!(interleaved(Vec::new()).is_empty());
+    /// A proxy with room for so many sockets, and the permit for the first.
+    fn room(tunnels: usize) -> (Gate, Permit) {
+        let limits = Limits {
+            tunnels,
+            ..Limits::default()
+        };
+        let gate = Gate::new(Policy::nothing()).open_to_all().limits(limits);
+        let (parts, ()) = http::Request::new(()).into_parts();
+        let permit = gate.admit(&parts).expect("room");
+        (gate, permit)
     }
 
     #[tokio::test]
@@ -121,14 +129,20 @@ mod tests {
         let closed_at = closed.local_addr().expect("bound");
         drop(closed);
         let limit = Duration::from_secs(20);
-        let (_stream, address) = dial(vec![closed_at, open], limit)
+        let (stream, address) = dial([closed_at, open].into_iter(), limit, || None)
             .await
             .expect("one is open");
         assert_eq!(address, open);
-        let (error, reason) = dial(vec![closed_at], limit).await.expect_err("closed");
+        let socket = SockRef::from(&stream);
+        assert!(socket.keepalive().expect("an option"));
+        let failed = dial([closed_at].into_iter(), limit, || None).await;
+        let (error, reason) = failed.expect_err("closed").expect("tried");
         assert_eq!(error, ProxyError::ConnectionRefused);
         assert!(reason.contains(&closed_at.to_string()), "{reason}");
-        assert!(dial(Vec::new(), limit).await.is_err());
+        assert!(matches!(
+            dial([].into_iter(), limit, || None).await,
+            Err(None)
+        ));
     }
 
     #[tokio::test(start_paused = true)]
@@ -138,9 +152,53 @@ mod tests {
         // Packets to addresses for documentation get no answer, or an error at once.
         let silent = "192.0.2.1:9".parse().expect("an address");
         let began = Instant::now();
-        let connected = dial(vec![silent, open], Duration::from_secs(10)).await;
+        let (gate, permit) = room(2);
+        let another = || gate.another(&permit);
+        let addresses = [silent, open].into_iter();
+        let connected = dial(addresses, Duration::from_secs(10), another).await;
         let (_stream, address) = connected.expect("one is open");
         assert_eq!(address, open);
         assert!(began.elapsed() <= ATTEMPT_DELAY + Duration::from_millis(100));
+    }
+
+    /// Attack A406: sockets for addresses that do not answer count for their client.
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn attempts_beside_another_need_room() {
+        let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+        socket
+            .bind(([127, 0, 0, 1], 0).into())
+            .expect("a free port");
+        let full = socket.listen(1).expect("a listener");
+        let silent = full.local_addr().expect("bound");
+        // Beyond these, the system drops packets that open a connection.
+        let mut waiting = Vec::new();
+        while let Ok(connected) =
+            tokio::time::timeout(Duration::from_millis(300), TcpStream::connect(silent)).await
+        {
+            waiting.push(connected);
+        }
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let open = listener.local_addr().expect("bound");
+        let (gate, permit) = room(2);
+        let limit = Duration::from_secs(1);
+        let other = gate.another(&permit).expect("room");
+        let refused = dial([silent, open].into_iter(), limit, || gate.another(&permit)).await;
+        assert_eq!(
+            refused
+                .expect_err("no room")
+                .expect("an address was tried")
+                .0,
+            ProxyError::ConnectionTimeout
+        );
+        drop(other);
+        let (_, address) = dial([silent, open].into_iter(), limit, || gate.another(&permit))
+            .await
+            .expect("room");
+        assert_eq!(address, open);
+        while gate.open() > 1 {
+            // The attempt that was overtaken.
+            tokio::task::yield_now().await;
+        }
     }
 }

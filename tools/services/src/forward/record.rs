@@ -2,18 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Instant, SystemTime};
 
-use courser::masque::TunnelRecord;
+use courser::masque::{IpTunnelRecord, Prefix, TunnelRecord};
 use courser_base::Mutex;
 use http::{StatusCode, Version};
 use serde_json::json;
 
 use super::relay::End;
 use crate::access_log::{AccessLog, LogFormat, cut, escape, protocol};
+use crate::client_closed::CLIENT_CLOSED;
 
 /// The counts of a forward proxy.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -23,9 +24,11 @@ pub struct ForwardStats {
     pub tcp: PassedStats,
     /// CONNECT-UDP.
     pub udp: PassedStats,
+    /// CONNECT-IP.
+    pub ip: PassedStats,
     /// Requests for `http` URLs.
     pub http: PassedStats,
-    /// UDP packets that were dropped, to targets and from targets.
+    /// UDP and IP packets that were dropped, to targets and from targets.
     pub dropped: [u64; 2],
     /// Requests that were refused, by status.
     pub refused: BTreeMap<u16, u64>,
@@ -39,7 +42,7 @@ pub struct PassedStats {
     pub open: u64,
     /// Tunnels or requests in all, without those that were refused.
     pub opened: u64,
-    /// Bytes to targets. Those of UDP tunnels are counted at their end.
+    /// Bytes to targets. Those of UDP and IP tunnels are counted at their end.
     pub to_targets: u64,
     /// Bytes from targets.
     pub from_targets: u64,
@@ -50,6 +53,7 @@ pub struct PassedStats {
 pub(super) struct Counters {
     tcp: Passed,
     udp: Passed,
+    ip: Passed,
     http: Passed,
     dropped: [AtomicU64; 2],
     refused: Mutex<BTreeMap<u16, u64>>,
@@ -79,6 +83,7 @@ impl Counters {
         ForwardStats {
             tcp: self.tcp.stats(),
             udp: self.udp.stats(),
+            ip: self.ip.stats(),
             http: self.http.stats(),
             dropped: [self.dropped[0].load(Relaxed), self.dropped[1].load(Relaxed)],
             refused: self.refused.lock().clone(),
@@ -89,6 +94,7 @@ impl Counters {
         match kind {
             Kind::Tcp => &self.tcp,
             Kind::Udp => &self.udp,
+            Kind::Ip => &self.ip,
             Kind::Http => &self.http,
         }
     }
@@ -99,7 +105,15 @@ impl Counters {
 pub(super) enum Kind {
     Tcp,
     Udp,
+    Ip,
     Http,
+}
+
+impl Kind {
+    /// Returns true for tunnels of packets, which may be dropped.
+    const fn has_packets(self) -> bool {
+        matches!(self, Self::Udp | Self::Ip)
+    }
 }
 
 /// Where lines go.
@@ -125,6 +139,8 @@ pub(super) struct Record {
     status: StatusCode,
     reason: Option<Box<str>>,
     address: Option<SocketAddr>,
+    /// The addresses of the client inside of an IP tunnel.
+    assigned: Vec<IpAddr>,
     to_target: AtomicU64,
     from_target: AtomicU64,
     dropped: [u64; 2],
@@ -154,15 +170,27 @@ impl Record {
             method: begin.method,
             target: begin.target,
             version: begin.version,
-            status: StatusCode::INTERNAL_SERVER_ERROR,
+            // Until something else is known: the client has left before its response.
+            status: CLIENT_CLOSED,
             reason: None,
             address: None,
+            assigned: Vec::new(),
             to_target: AtomicU64::new(0),
             from_target: AtomicU64::new(0),
             dropped: [0; 2],
-            // Until something else is known: the request or the proxy has ended.
-            end: End::Cut.name(),
+            // A client that leaves drops its request.
+            end: End::Client.name(),
             is_open: false,
+        }
+    }
+
+    /// Returns the name of the protocol.
+    pub(super) const fn name(&self) -> &'static str {
+        match self.kind {
+            Kind::Tcp => "CONNECT",
+            Kind::Udp => "CONNECT-UDP",
+            Kind::Ip => "CONNECT-IP",
+            Kind::Http => "requests for http URLs",
         }
     }
 
@@ -204,11 +232,24 @@ impl Record {
     pub(super) fn on_udp(&mut self, tunnel: &TunnelRecord) {
         self.address = Some(tunnel.address);
         self.on_bytes(tunnel.bytes_to_target, tunnel.bytes_from_target);
-        self.dropped = [tunnel.dropped_to_target, tunnel.dropped_from_target];
-        for (all, dropped) in self.counters.dropped.iter().zip(self.dropped) {
+        self.on_dropped([tunnel.dropped_to_target, tunnel.dropped_from_target]);
+        self.end = tunnel.end.name();
+    }
+
+    /// Takes what an IP tunnel has counted.
+    pub(super) fn on_ip(&mut self, tunnel: &IpTunnelRecord) {
+        let assigned = tunnel.addresses.iter().map(Prefix::first);
+        self.assigned = assigned.take(MAX_ASSIGNED).collect();
+        self.on_bytes(tunnel.bytes_to_network, tunnel.bytes_from_network);
+        self.on_dropped([tunnel.dropped_to_network, tunnel.dropped_from_network]);
+        self.end = tunnel.end.name();
+    }
+
+    fn on_dropped(&mut self, dropped: [u64; 2]) {
+        self.dropped = dropped;
+        for (all, dropped) in self.counters.dropped.iter().zip(dropped) {
             all.fetch_add(dropped, Relaxed);
         }
-        self.end = tunnel.end.name();
     }
 
     fn text(&self) -> String {
@@ -234,9 +275,12 @@ impl Record {
         if let Some(address) = self.address {
             let _ = write!(line, " address={address}");
         }
+        if !self.assigned.is_empty() {
+            let _ = write!(line, " assigned={}", self.assigned().join(","));
+        }
         let (to, from) = (&self.to_target, &self.from_target);
         let _ = write!(line, " to={} from={}", to.load(Relaxed), from.load(Relaxed));
-        if self.kind == Kind::Udp {
+        if self.kind.has_packets() {
             let [to, from] = self.dropped;
             let _ = write!(line, " dropped-to={to} dropped-from={from}");
         }
@@ -250,9 +294,13 @@ impl Record {
         line
     }
 
+    fn assigned(&self) -> Vec<String> {
+        self.assigned.iter().map(ToString::to_string).collect()
+    }
+
     fn json(&self) -> String {
         let [dropped_to, dropped_from] = self.dropped;
-        let is_udp = self.kind == Kind::Udp;
+        let has_packets = self.kind.has_packets();
         json!({
             "time": courser_units::rfc3339_millis(self.at),
             "client": self.client.map(|it| it.to_string()),
@@ -262,10 +310,11 @@ impl Record {
             "target": cut(&self.target, MAX_OF_TARGET),
             "status": self.status.as_u16(),
             "address": self.address.map(|it| it.to_string()),
+            "assigned": (self.kind == Kind::Ip).then(|| self.assigned()),
             "bytes_to_target": self.to_target.load(Relaxed),
             "bytes_from_target": self.from_target.load(Relaxed),
-            "dropped_to_target": is_udp.then_some(dropped_to),
-            "dropped_from_target": is_udp.then_some(dropped_from),
+            "dropped_to_target": has_packets.then_some(dropped_to),
+            "dropped_from_target": has_packets.then_some(dropped_from),
             "seconds": self.began.elapsed().as_secs_f64(),
             "end": self.end,
             "reason": self.reason.as_deref().map(|it| cut(it, MAX_OF_REASON)),
@@ -293,6 +342,9 @@ impl Drop for Record {
 const MAX_OF_NAME: usize = 255;
 const MAX_OF_TARGET: usize = 1600;
 const MAX_OF_REASON: usize = 600;
+
+/// Addresses of a client in a line: a tunnel has one of each version.
+const MAX_ASSIGNED: usize = 4;
 
 #[cfg(test)]
 mod tests {

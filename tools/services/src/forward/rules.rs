@@ -49,6 +49,34 @@ impl Rule {
         self.targets == Targets::All && self.ports == [ALL_PORTS]
     }
 
+    /// Returns true if this rule decides about all that the other one matches, so that the other one never does behind it.
+    pub fn hides(&self, other: &Self) -> bool {
+        let targets = match (&self.targets, &other.targets) {
+            (Targets::All, _) => true,
+            (Targets::Prefix(own), Targets::Prefix(other)) => {
+                own.covers(other.first()) && own.bits() <= other.bits()
+            }
+            (Targets::Names(own), Targets::Names(other)) => {
+                own == other || own.contains(&other.to_string())
+            }
+            _ => false,
+        };
+        let covers = |ports: &RangeInclusive<u16>| {
+            let mut own = self.ports.iter();
+            own.any(|it| it.start() <= ports.start() && ports.end() <= it.end())
+        };
+        targets && other.ports.iter().all(covers)
+    }
+
+    /// Returns true if the rule is for a name that leads to this machine, which a rule for names does not allow.
+    pub fn is_localhost(&self) -> bool {
+        let Targets::Names(names) = &self.targets else {
+            return false;
+        };
+        let text = names.to_string();
+        text == "localhost" || text.ends_with(".localhost")
+    }
+
     /// Returns true if an allowing rule matches public addresses only, which are allowed without a rule too.
     pub fn is_public_only(&self) -> bool {
         match self.targets {
@@ -72,6 +100,7 @@ impl FromStr for Rule {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        check(text)?;
         let (targets, ports) = split(text);
         let ports = match ports {
             None => vec![ALL_PORTS],
@@ -90,7 +119,7 @@ impl FromStr for Rule {
             _ => targets.to_owned(),
         };
         let bare = without.as_str();
-        let targets = if bare == "all" {
+        let targets = if bare.eq_ignore_ascii_case("all") {
             Targets::All
         } else if let Ok(prefix) = bare.parse() {
             Targets::Prefix(prefix)
@@ -98,11 +127,28 @@ impl FromStr for Rule {
             Targets::Names(names)
         } else {
             return Err(format!(
-                "'{bare}' is not a target: use a host name (example.org, *.example.org), an address, a prefix without \
+                "'{text}' is not a target: use a host name (example.org, *.example.org), an address, a prefix without \
                  bits behind its length (192.0.2.0/24, [2001:db8::]/32) or 'all', then ports as in :443 or :80,8000-8999"
             ));
         };
         Ok(Self { targets, ports })
+    }
+}
+
+/// Refuses what people mean as something else, with the rule for it.
+fn check(text: &str) -> Result<(), String> {
+    if let Some((_, rest)) = text.split_once("://") {
+        let host = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+        return Err(format!(
+            "'{text}' is a URL, and a rule is a host with ports: use {host}, or {host}:443 if there is no port"
+        ));
+    }
+    match text.split(':').next() {
+        Some(word @ ("*" | "any" | "ANY")) => Err(format!(
+            "'{word}' is not a target: use all for everything, such as {}",
+            text.replacen(word, "all", 1)
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -178,6 +224,7 @@ mod tests {
         for (text, shown) in [
             ("all", "all"),
             ("all:25", "all:25"),
+            ("ALL", "all"),
             ("example.org", "example.org"),
             ("*.Example.org.:80,8000-8999", "*.example.org:80,8000-8999"),
             ("192.0.2.1", "192.0.2.1/32"),
@@ -200,18 +247,43 @@ mod tests {
         for (text, word) in [
             ("", "is not a target"),
             (":443", "is not a target"),
-            ("*", "is not a target"),
             ("10.0.0.1/8", "without bits"),
             ("example.org:", "the port is ''"),
             ("example.org:https", "the port is 'https'"),
             ("example.org:70000", "the port is '70000'"),
             ("example.org:90-80", "use 80-90"),
-            ("https://example.org", "the port is '//example.org'"),
+            ("https://example.org", "use example.org, or example.org:443"),
+            ("any", "use all for everything, such as all"),
+            ("*:443", "such as all:443"),
+            ("[::1", "'[::1' is not a target"),
             ("a b", "is not a target"),
         ] {
             let error = text.parse::<Rule>().expect_err(text);
             assert!(error.contains(word), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn rules_that_never_decide_are_known() {
+        let rule = |text: &str| text.parse::<Rule>().expect(text);
+        for (first, second, expected) in [
+            ("all", "10.0.0.0/8:443", true),
+            ("all:443", "example.org:443", true),
+            ("all:443", "example.org:80,443", false),
+            ("10.0.0.0/8", "10.1.0.0/16:80", true),
+            ("10.1.0.0/16", "10.0.0.0/8", false),
+            ("10.0.0.0/8", "[2001:db8::]/32", false),
+            ("example.org", "example.org:443", true),
+            ("*.example.org", "www.example.org", true),
+            ("*.example.org", "*.www.example.org:80", true),
+            ("*.example.org", "example.org", false),
+            ("*.example.org", "www.example.net", false),
+            ("all:0-1000", "all:80,1001", false),
+        ] {
+            let hides = rule(first).hides(&rule(second));
+            assert_eq!(hides, expected, "{first} before {second}");
+        }
+        assert!(rule("localhost:80").is_localhost() && !rule("127.0.0.1").is_localhost());
     }
 
     #[test]

@@ -1,10 +1,9 @@
 //! The framing of content and trailers, which each hop has for itself (RFC 9110 §6.4, §8.6).
 
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use courser::server;
 use http::header::{CONTENT_LENGTH, TRAILER, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
@@ -12,11 +11,11 @@ use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt as _;
 
 use super::fields::{self, tokens};
-use crate::body::{Body, boxed};
+use crate::body::{Body, BoxError, boxed};
 
 /// The framing of a request as it was received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Framing {
+pub(crate) struct Framing {
     version: Version,
     length: Option<u64>,
 }
@@ -26,7 +25,7 @@ impl Framing {
     ///
     /// # Errors
     /// The reason to refuse the request.
-    pub(super) fn of(headers: &mut HeaderMap, version: Version) -> Result<Self, &'static str> {
+    pub(crate) fn of(headers: &mut HeaderMap, version: Version) -> Result<Self, &'static str> {
         let length = one_length(headers).map_err(|Invalid| "invalid Content-Length")?;
         Ok(Self { version, length })
     }
@@ -36,12 +35,16 @@ impl Framing {
     /// Over HTTP/2 and HTTP/3 only the end of the stream shows that a request has no content. Where none is likely,
     /// the first frame is awaited, because many servers refuse content of unknown length for GET. Other methods do
     /// not wait, because clients of bidirectional streams may wait for the response first.
-    pub(super) async fn body(
+    pub(crate) async fn body<B>(
         self,
         parts: &mut Parts,
-        mut body: server::Body,
+        mut body: B,
         keeps_underscores: bool,
-    ) -> Result<Body, server::BodyError> {
+    ) -> Result<Body, B::Error>
+    where
+        B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: Into<BoxError>,
+    {
         if http_body::Body::is_end_stream(&body) {
             self.frame_empty(parts);
             return Ok(Body::empty());
@@ -83,18 +86,18 @@ const fn is_likely_empty(method: &Method) -> bool {
     )
 }
 
-/// Checks the transfer codings of a response. hyper decodes `chunked` and does not report others, so that their
+/// Checks the transfer codings of a message. hyper decodes `chunked` and does not report others, so that their
 /// content would lose its coding.
 ///
 /// # Errors
-/// The reason to refuse the response.
-pub(super) fn check_codings(headers: &HeaderMap) -> Result<(), &'static str> {
+/// The reason to refuse the message.
+pub(crate) fn check_codings(headers: &HeaderMap) -> Result<(), &'static str> {
     let codings = headers.get_all(TRANSFER_ENCODING);
     let mut codings = codings.iter().flat_map(tokens);
     let is_chunked = |coding: &[u8]| coding.eq_ignore_ascii_case(b"chunked");
     match codings.next().is_none_or(is_chunked) && codings.next().is_none() {
         true => Ok(()),
-        false => Err("the response has a transfer coding other than chunked"),
+        false => Err("the message has a transfer coding other than chunked"),
     }
 }
 
@@ -103,7 +106,7 @@ pub(super) fn check_codings(headers: &HeaderMap) -> Result<(), &'static str> {
 ///
 /// Responses with status 1xx and 204 must not have the field (RFC 9110 §8.6), and 205 has no content (RFC 9110
 /// §15.3.6). hyper does not validate the field of responses without content, so its value can be anything.
-pub(super) fn adjust_length(parts: &mut http::response::Parts) {
+pub(crate) fn adjust_length(parts: &mut http::response::Parts) {
     let is_forbidden = parts.status.is_informational()
         || matches!(
             parts.status,
@@ -172,13 +175,13 @@ pub(super) fn filter_announced(headers: &mut HeaderMap, keeps_underscores: bool)
 
 /// A body whose trailers are filtered by the table of fields. A trailer section from which nothing is left is not
 /// sent: some QPACK decoders refuse an empty section, and the client then closes its connection.
-pub(super) struct FilteredTrailers<B> {
+pub(crate) struct FilteredTrailers<B> {
     body: B,
     keeps_underscores: bool,
 }
 
 impl<B> FilteredTrailers<B> {
-    pub(super) const fn new(body: B, keeps_underscores: bool) -> Self {
+    pub(crate) const fn new(body: B, keeps_underscores: bool) -> Self {
         Self {
             body,
             keeps_underscores,
@@ -229,14 +232,14 @@ fn filter(trailers: &mut HeaderMap, keeps_underscores: bool) {
 }
 
 /// A body whose first frame may be received already.
-struct Prefetched {
+struct Prefetched<B> {
     first: Option<Frame<Bytes>>,
-    rest: server::Body,
+    rest: B,
 }
 
-impl http_body::Body for Prefetched {
+impl<B: http_body::Body<Data = Bytes> + Unpin> http_body::Body for Prefetched<B> {
     type Data = Bytes;
-    type Error = server::BodyError;
+    type Error = B::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
@@ -244,7 +247,7 @@ impl http_body::Body for Prefetched {
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         match self.first.take() {
             Some(first) => Poll::Ready(Some(Ok(first))),
-            None => pin!(&mut self.rest).poll_frame(cx),
+            None => Pin::new(&mut self.rest).poll_frame(cx),
         }
     }
 

@@ -14,14 +14,14 @@ use http::{HeaderMap, Request, Response, StatusCode, Version};
 use super::forward;
 
 /// Forwards the interim responses to one request, as a proxy must (RFC 9110 §15.2).
-pub(super) struct Relay {
+pub(crate) struct Relay {
     queue: Arc<Mutex<InterimQueue>>,
     client: Interim,
     version: Version,
 }
 
 /// The end of a [`Relay`] that takes the interim responses of the upstream server.
-pub(super) struct InterimSender(Arc<Mutex<InterimQueue>>);
+pub(crate) struct InterimSender(Arc<Mutex<InterimQueue>>);
 
 /// Interim responses that have arrived and are not forwarded yet. Empty for nearly all requests, and then
 /// without an allocation.
@@ -48,7 +48,7 @@ impl InterimSender {
     }
 
     /// Takes the interim responses to a request over HTTP/1.1.
-    pub(super) fn receive<B>(&self, request: &mut Request<B>) {
+    pub(crate) fn receive<B>(&self, request: &mut Request<B>) {
         let sender = Self(self.0.clone());
         hyper::ext::on_informational(request, move |interim| {
             sender.add(interim.status(), interim.version(), interim.headers());
@@ -81,7 +81,7 @@ impl InterimSender {
 
 impl Relay {
     /// Creates a relay to a client that uses this version, and the end that takes the interim responses.
-    pub(super) fn new(client: Interim, version: Version) -> (Self, InterimSender) {
+    pub(crate) fn new(client: Interim, version: Version) -> (Self, InterimSender) {
         let queue = Arc::<Mutex<InterimQueue>>::default();
         let sender = InterimSender(queue.clone());
         let relay = Self {
@@ -93,7 +93,7 @@ impl Relay {
     }
 
     /// Waits for the final response, and forwards all interim responses that precede it.
-    pub(super) async fn until<T>(self, mut response: Pin<&mut impl Future<Output = T>>) -> T {
+    pub(crate) async fn until<T>(self, mut response: Pin<&mut impl Future<Output = T>>) -> T {
         loop {
             let next = std::future::poll_fn(|cx| {
                 let queue = self.queue.lock().poll(cx);
@@ -129,7 +129,7 @@ impl Relay {
 
 /// Returns true if the client waits for 100 (Continue) before it sends content, and the server does not send it
 /// (RFC 9110 §10.1.1): hyper does over HTTP/1.1, and courser over HTTP/3.
-pub(super) fn is_awaited(request: &http::request::Parts) -> bool {
+pub(crate) fn is_awaited(request: &http::request::Parts) -> bool {
     request.version == Version::HTTP_2
         && request
             .headers
@@ -138,7 +138,7 @@ pub(super) fn is_awaited(request: &http::request::Parts) -> bool {
 }
 
 /// Asks the client for its content. The upstream server is not asked first, because many servers do not answer.
-pub(super) async fn proceed(client: &Interim) {
+pub(crate) async fn proceed(client: &Interim) {
     let mut response = Response::new(());
     *response.status_mut() = StatusCode::CONTINUE;
     // Fails if the client is gone, which its content reports.

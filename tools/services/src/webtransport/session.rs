@@ -24,7 +24,7 @@ pub(super) async fn serve(session: &Session, wishes: Wishes) {
     );
 }
 
-/// The number of streams is bounded by what the connection grants (limit K586), and each has one chunk in memory.
+/// The number of streams is bounded by what the connection grants (limit K593), and each has one chunk in memory.
 async fn bidirectional(session: &Session) {
     let mut streams = JoinSet::new();
     while let Ok((mut send, receive)) = session.accept_bi().await {

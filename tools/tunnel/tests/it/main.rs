@@ -31,7 +31,7 @@ fn assert_clean(network: &Network) {
     assert!(!ip("-o link").contains("courser0"), "{}", ip("-o link"));
     for family in ["-4", "-6"] {
         let rules = ip(&format!("{family} rule"));
-        assert!(!rules.contains("52"), "{rules}");
+        assert!(!rules.contains("52") && !rules.contains("53"), "{rules}");
         let routes = ip(&format!("{family} route show table all"));
         assert!(!routes.contains("courser0"), "{routes}");
     }
@@ -125,6 +125,40 @@ fn transfers_continue_when_the_path_shrinks() {
     network.ip("proxy", "link set veth0 mtu 1400");
     network.probe(&["download", TARGET4]);
     network.probe(&["upload", TARGET4]);
+    // Fault F164.
+    eventually("an MTU that the path carries", || {
+        (1280..1400).contains(&mtu())
+    });
+    client.interrupt();
+    assert_clean(&network);
+}
+
+/// QUIC falls back to 1200 bytes while nothing arrives, which is too little for IPv6.
+#[test]
+fn tunnel_survives_a_silent_path() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let _proxy = network.proxy();
+    let routes = ["--route=198.18.1.0/30", "--route=fd00:18:1::/64"];
+    let client = client(&network, &routes);
+    let addresses = || network.ip("client", "-o address show courser0");
+    let before = addresses();
+    for _ in 0..2 {
+        network.ip("proxy", "link set veth0 down");
+        // Two seconds each.
+        for _ in 0..3 {
+            assert!(!network.try_probe(&["ping", TARGET4]));
+        }
+        network.ip("proxy", "link set veth0 up");
+        eventually("the path carries packets again", || {
+            network.try_probe(&["ping", TARGET6])
+        });
+    }
+    network.probe(&["upload", TARGET6]);
+    network.probe(&["download", TARGET6]);
+    // Another tunnel would have others.
+    assert_eq!(addresses(), before);
     client.interrupt();
     assert_clean(&network);
 }
@@ -138,6 +172,68 @@ fn client_ends_when_its_device_vanishes() {
     let client = client(&network, &["--default-route"]);
     network.ip("client", "link delete courser0");
     client.wait_for("failed");
+    assert_clean(&network);
+}
+
+/// Fault F179: packets would leave beside the tunnel.
+#[test]
+fn parts_that_other_programs_remove_are_set_again() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    network.ip("client", "route add default via 198.18.0.1");
+    network.ip("client", "-6 address add fd00:18::2/64 dev veth0 nodad");
+    network.ip("client", "-6 route add default via fd00:18::1");
+    let _proxy = network.proxy();
+    let client = client(&network, &["--default-route"]);
+    let is_inside = |target: &str| {
+        let route = network.ip("client", &format!("route get {target}"));
+        route.contains("dev courser0")
+    };
+    assert!(is_inside(TARGET4) && is_inside(TARGET6));
+    // Takes routes and addresses of IPv6 with it.
+    network.ip("client", "link set courser0 down");
+    client.wait_for("another program has removed parts");
+    eventually("routes are back", || {
+        is_inside(TARGET4) && is_inside(TARGET6)
+    });
+    network.probe(&["ping", TARGET4]);
+    network.probe(&["ping", TARGET6]);
+    // As systemd-networkd does when it starts.
+    for family in ["-4", "-6"] {
+        let rules = network.ip("client", &format!("{family} rule"));
+        for line in rules.lines().filter(|line| line.starts_with("53")) {
+            let (priority, _) = line.split_once(':').expect("a priority");
+            network.ip("client", &format!("{family} rule del pref {priority}"));
+        }
+    }
+    client.wait_for("another program has removed parts");
+    eventually("rules are back", || {
+        is_inside(TARGET4) && is_inside(TARGET6)
+    });
+    network.probe(&["download", TARGET4]);
+    client.interrupt();
+    assert_clean(&network);
+}
+
+/// Fault F178: the system has to accept the ICMP errors of the tunnel.
+#[test]
+fn transfers_continue_when_the_interface_takes_too_large_packets() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let _proxy = network.proxy();
+    let routes = ["--route=198.18.1.0/30", "--route=fd00:18:1::/64"];
+    let client = client(&network, &routes);
+    for filter in ["0", "1"] {
+        network.ip("client", "link set courser0 mtu 9000");
+        network.set("client", &format!("net.ipv4.conf.all.rp_filter={filter}"));
+        for target in [TARGET4, TARGET6] {
+            network.probe(&["upload", target]);
+        }
+        network.ip("client", "route flush cache");
+    }
+    client.interrupt();
     assert_clean(&network);
 }
 
@@ -157,6 +253,56 @@ fn killed_tunnel_is_cleaned_by_the_next() {
     client(&network, &["--default-route", &dns]).interrupt();
     assert_clean(&network);
     assert_eq!(network.resolv_conf(), before);
+}
+
+/// Attack A399.
+#[test]
+fn address_that_the_machine_has_is_not_taken() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    network.set("client", "net.ipv4.conf.all.rp_filter=1");
+    network.ip("client", "address add 10.89.0.2/32 dev lo");
+    let _proxy = network.proxy();
+    let client = network.start("client", "client", &["--default-route"]);
+    client.wait_for("the address 10.89.0.2 is not used");
+    let shown = network.ip("client", "-o address show dev courser0");
+    assert!(
+        !shown.contains("10.89.0.2") && shown.contains("fd00:89::2"),
+        "{shown}"
+    );
+    network.probe(&["ping", TARGET6]);
+    client.interrupt();
+    network.ip("client", "address del 10.89.0.2/32 dev lo");
+    assert_clean(&network);
+}
+
+#[test]
+fn device_that_was_there_before_remains_as_it_was() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    network.ip("client", "tuntap add mode tun name courser0");
+    let _proxy = network.proxy();
+    let client = client(&network, &["--default-route", "--route=203.0.113.0/24"]);
+    network.probe(&["ping", TARGET4]);
+    client.interrupt();
+    let link = network.ip("client", "-o link show courser0");
+    assert!(link.contains("courser0"), "{link}");
+    for arguments in [
+        "address show dev courser0",
+        "-4 route show table all",
+        "-6 route show table all",
+    ] {
+        let shown = network.ip("client", arguments);
+        let left = [
+            "10.89.0.2",
+            "fd00:89::",
+            "203.0.113.0",
+            "default dev courser0",
+        ];
+        assert!(!left.iter().any(|it| shown.contains(it)), "{shown}");
+    }
 }
 
 #[test]

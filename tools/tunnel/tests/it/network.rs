@@ -97,6 +97,14 @@ impl Network {
         String::from_utf8(output.stdout).expect("UTF-8")
     }
 
+    /// Sets a variable of the kernel in a namespace.
+    pub fn set(&self, end: &str, variable: &str) {
+        let name = self.name(end);
+        assert!(succeeds(&format!(
+            "netns exec {name} sysctl -qw {variable}"
+        )));
+    }
+
     /// Returns the name servers of the client.
     pub fn resolv_conf(&self) -> String {
         let path = format!("/etc/netns/{}/resolv.conf", self.name("client"));
@@ -176,7 +184,8 @@ impl Process {
 
     /// Waits for a line with this text.
     pub fn wait_for(&self, text: &str) {
-        let deadline = Instant::now() + Duration::from_secs(30);
+        // The loss of a proxy is noticed after 30 s.
+        let deadline = Instant::now() + Duration::from_secs(60);
         let mut seen = String::new();
         while let Ok(line) = self
             .lines

@@ -179,3 +179,15 @@ fn other_registries_are_refused() {
         Problems::new()
     );
 }
+
+#[test]
+fn a_doc_comment_without_a_space_is_refused() {
+    let text = "//! Right.\n///\n/// Right.\n//////\nfn one() {}\n    ///Wrong.\n//!Wrong.\n";
+    assert_eq!(
+        check_comments(&file("crates/base/src/one.rs", text)),
+        [
+            "crates/base/src/one.rs:6: a doc comment begins without a space",
+            "crates/base/src/one.rs:7: a doc comment begins without a space"
+        ]
+    );
+}

@@ -92,6 +92,7 @@ async fn stopped(send: &SendStream) -> Option<u64> {
 }
 
 /// A browser opens streams before the task that accepts them runs: none is lost or counted (K17).
+/// draft-ietf-webtrans-http3-16 §4.6; WT-h3-071.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_streams_wait_for_a_task_that_accepts_late() {
     let ends = ends().await;
@@ -198,7 +199,8 @@ async fn numbers_may_arrive_byte_by_byte_and_late() {
     assert!(ends.is_open());
 }
 
-/// K585: streams of unknown sessions wait, at most 16 of them and for 5 s.
+/// K585: streams of unknown sessions wait, at most 16 of them and for 5 s. draft-ietf-webtrans-http3-16 §4, §4.6; WT-h3-012,
+/// WT-h3-050, WT-h3-069, MT-003.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn streams_of_unknown_sessions_wait_in_a_bounded_place() {
     let ends = ends().await;
@@ -232,6 +234,7 @@ async fn streams_of_unknown_sessions_wait_in_a_bounded_place() {
     assert!(ends.is_open());
 }
 
+/// draft-ietf-webtrans-http3-16 §3.2, §4, §6; WT-h3-039, WT-h3-049, WT-h3-104.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_end_of_a_session_refuses_its_streams() {
     let ends = ends().await;
@@ -324,12 +327,13 @@ async fn streams_that_end_while_they_wait_give_no_credit() {
     drop(session);
 }
 
-/// Session numbers are those of requests.
+/// Session numbers are those of requests. draft-ietf-webtrans-http3-16 §4; WT-h3-009, WT-h3-048, A258.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_number_of_another_stream_ends_the_connection() {
-    for number in [1, 2, 3] {
+    // The last is the number of a request beyond those that QUIC allows.
+    for number in [&[1][..], &[2], &[3], &[0x80, 0x10, 0, 0]] {
         let ends = ends().await;
-        let _send = ends.raw(&[0x40, 0x54, number]).await;
+        let _send = ends.raw(&[&[0x40, 0x54], number].concat()).await;
         let error = h3::Error::from(within(ends.quic().closed()).await);
         assert_eq!(error.code(), Some(h3::Code::ID_ERROR), "{error}");
     }

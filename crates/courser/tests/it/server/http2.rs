@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use axum::Router;
 use axum::routing::get;
-use courser::server::Limits;
+use courser::server::{Limits, Server};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::client::tls;
@@ -39,6 +39,31 @@ struct RawHttp2 {
     _running: Running,
 }
 
+/// WT-h2-002: a server of WebTransport over HTTP/3 does not announce it over HTTP/2, where it has none.
+#[cfg(feature = "webtransport")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn webtransport_is_not_announced_over_http2() {
+    let app = Router::new().route("/", get(|| async { "served" }));
+    let config = courser::webtransport::Config::new();
+    let mut raw = RawHttp2::changed(app, |server| server.webtransport(config)).await;
+    let mut head = [0; 9];
+    within(raw.stream.read_exact(&mut head))
+        .await
+        .expect("open");
+    assert_eq!(head[3], SETTINGS);
+    let mut payload = vec![0; usize::from(head[2])];
+    within(raw.stream.read_exact(&mut payload))
+        .await
+        .expect("open");
+    let ids: Vec<u16> = payload
+        .chunks_exact(6)
+        .map(|setting| u16::from_be_bytes([setting[0], setting[1]]))
+        .collect();
+    // The settings are read: SETTINGS_MAX_HEADER_LIST_SIZE is one of them.
+    assert!(ids.contains(&6), "{ids:x?}");
+    assert!(!ids.contains(&0x2b60), "{ids:x?}");
+}
+
 /// The end of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Outcome {
@@ -55,7 +80,11 @@ impl RawHttp2 {
     }
 
     async fn with(app: Router) -> Self {
-        let running = start_with(app, |server| server);
+        Self::changed(app, |server| server).await
+    }
+
+    async fn changed(app: Router, change: impl FnOnce(Server) -> Server) -> Self {
+        let running = start_with(app, change);
         let (address, certificate) = (running.handle.local_addr(), running.identity.certificate());
         let stream = tls(address, certificate, &[b"h2"]).await;
         let mut raw = Self {

@@ -185,3 +185,40 @@ fn end_of_the_connection_ends_the_wait() {
     registry.on_end();
     assert_eq!(receive(&registry, 0), Poll::Ready(None));
 }
+
+/// K592. Sixteen sessions have room for 16 MiB, and one of them is late.
+#[test]
+fn requests_with_limits_of_their_own_share_the_bytes_of_a_connection() {
+    let registry = Registry::new(true);
+    for stream in 0..16 {
+        registry.open(Time::ZERO, 4 * stream);
+        registry.set_limits(4 * stream, 10_000, 1 << 20);
+        assert!(registry.claim(4 * stream));
+    }
+    let deliver = |stream: u64| {
+        let payload = Bytes::from(vec![0; 1024]);
+        registry.deliver(Time::ZERO, (4 * stream, payload), false);
+    };
+    for _ in 0..1024 {
+        (0..15).for_each(deliver);
+    }
+    let waiting = |stream: u64| registry.lock().requests[&(4 * stream)].queue.len();
+    let sum: usize = (0..15).map(waiting).sum();
+    assert_eq!(sum * 1024, MAX_LIMITED_BYTES);
+    // The slow ones take nothing from the last.
+    (0..512).for_each(|_| deliver(15));
+    assert_eq!((waiting(15), registry.dropped(4 * 15)), (512, 0));
+    deliver(15);
+    assert_eq!((waiting(15), registry.dropped(4 * 15)), (512, 1));
+    // What is taken, and what is dropped with its request, is room for others.
+    let cx = &mut Context::from_waker(Waker::noop());
+    for stream in 0..8 {
+        let taken = registry.poll_receive(cx, 4 * stream, usize::MAX, drop);
+        assert!(matches!(taken, Poll::Ready(Some(_))), "{taken:?}");
+    }
+    for stream in 8..16 {
+        assert_eq!(registry.on_handle_dropped(4 * stream), Delivery::Done);
+    }
+    let table = registry.lock();
+    assert_eq!((table.limited, table.limited_bytes, table.bytes), (8, 0, 0));
+}

@@ -42,6 +42,7 @@ fn with_peer(side: Side, peer: &[(u64, u64)]) -> Connection {
 fn claimed(stream_type: u64, first: &[u8]) -> Result<UniFate, (Code, Scope)> {
     Ok(UniFate::Claimed {
         stream_type,
+        len: courser_wire::varint_len(stream_type),
         first: Bytes::copy_from_slice(first),
     })
 }

@@ -25,12 +25,12 @@ async fn tunnels_have_addresses_of_their_own_and_give_them_back() {
     assert_eq!(proxy.stats().assigned, 20);
     all.truncate(3);
     until(|| proxy.stats().assigned == 6).await;
-    // The addresses rest.
+    // The addresses rest, except for the client that had them.
     let tunnel = within(client.open(IpRequest::default()))
         .await
         .expect("accepted");
     within(tunnel.configured()).await.expect("open");
-    assert!(!addresses.contains(&own(&tunnel, true)));
+    assert!(addresses.contains(&own(&tunnel, true)));
     drop((tunnel, all));
     until(|| proxy.stats().assigned == 0 && proxy.stats().open == 0).await;
 }
@@ -290,6 +290,33 @@ async fn clients_reach_each_other_only_if_they_may() {
         // The device answers for everybody.
         assert_eq!(icmp_kind(&answer), if may { [0, 0] } else { [3, 13] });
         assert_eq!(proxy.stats().to_network, u64::from(may));
+    }
+}
+
+/// Attack A384.
+#[tokio::test(flavor = "multi_thread")]
+async fn packets_of_the_network_have_no_source_of_a_client() {
+    for may in [false, true] {
+        let device = Echo::default();
+        let mut proxy = ip_proxy(&device);
+        if may {
+            proxy = proxy.connect_clients();
+        }
+        let started = start_ip(proxy.clone()).await;
+        let alice = started.ip(Carrier::Http3, IpRequest::default()).await;
+        for (is_ipv4, other, router) in [
+            (true, "10.89.0.77", "10.89.0.1"),
+            (false, "fd00:89::77", "fd00:89::1"),
+        ] {
+            device.push(ping(address(other), own(&alice, is_ipv4), 3));
+            // The machine of the proxy may have the address of the router.
+            device.push(ping(address(router), own(&alice, is_ipv4), 3));
+            if may {
+                assert_eq!(header(&receive(&alice).await).source, address(other));
+            }
+            assert_eq!(header(&receive(&alice).await).source, address(router));
+        }
+        assert_eq!(proxy.stats().dropped, if may { 0 } else { 2 });
     }
 }
 

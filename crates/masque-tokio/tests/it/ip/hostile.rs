@@ -1,7 +1,7 @@
 //! Peers that break the rules of IP proxies.
 
 use courser_masque::ip::Capsule;
-use courser_masque_tokio::Ended;
+use courser_masque_tokio::SendError;
 
 use super::*;
 
@@ -235,36 +235,89 @@ async fn storms_of_requests_end_the_tunnel() {
     until(|| proxy.stats().assigned == 0).await;
 }
 
-/// MQ-ip-021, limit K635.
+/// A path without a search for its MTU, which carries 1200 bytes.
+fn narrow() -> TransportConfig {
+    TransportConfig {
+        mtu_discovery: false,
+        ..TransportConfig::default()
+    }
+}
+
+/// MQ-ip-021: packets that IPv6 needs leave in capsules where DATAGRAM frames are too small for them.
+#[tokio::test(flavor = "multi_thread")]
+async fn narrow_paths_carry_what_ipv6_needs() {
+    let proxy = ip_proxy(&Echo::default());
+    let started = start_ip_with(proxy.clone(), narrow()).await;
+    let builder = started.ip_builder(Carrier::Http3);
+    let builder = builder.transport_config(narrow());
+    let client = within(builder.connect()).await.expect("connected");
+    let tunnel = within(client.open(IpRequest::default()))
+        .await
+        .expect("accepted");
+    within(tunnel.configured()).await.expect("open");
+    let max = tunnel.max_packet_size();
+    assert!(max < 1280, "{max}");
+    // There and back, between small ones.
+    for len in [1232, 9, 1232] {
+        let sent = ping(own(&tunnel, false), address("2001:db8::1"), len);
+        tunnel.send(sent.clone()).expect("1280 bytes");
+        assert_eq!(receive(&tunnel).await.len(), sent.len());
+    }
+    let long = tunnel.send(ping(own(&tunnel, false), address("2001:db8::1"), 1233));
+    let (size, smallest) = (1281, 1280);
+    let error = SendError::TooLarge {
+        size,
+        max: smallest,
+    };
+    assert_eq!(long, Err(error));
+    let answer = receive(&tunnel).await;
+    assert_eq!(icmp_kind(&answer), [2, 0]);
+    assert_eq!(answer[44..48], 1280_u32.to_be_bytes());
+    // The sender of IPv4 makes its packets smaller.
+    let (size, long) = (1280, ping(own(&tunnel, true), address("192.0.2.1"), 1252));
+    let mut may_be_cut = long.to_vec();
+    assert_eq!(tunnel.send(long), Err(SendError::TooLarge { size, max }));
+    assert_eq!(icmp_kind(&receive(&tunnel).await), [3, 4]);
+    // Without the flag DF (RFC 1624).
+    may_be_cut[6] = 0;
+    let sum = u16::from_be_bytes([may_be_cut[10], may_be_cut[11]]);
+    let (sum, has_carry) = sum.overflowing_add(0x4000);
+    let sum = (sum + u16::from(has_carry)).to_be_bytes();
+    may_be_cut[10..12].copy_from_slice(&sum);
+    tunnel.send(may_be_cut.into()).expect("1280 bytes");
+    // The echo of IPv4 has the flag, and does not come back.
+    until(|| proxy.stats().to_network == 4).await;
+}
+
+/// MQ-ip-021, limit K635: the other end sends packets, and does not answer the echo of the link.
 #[tokio::test(flavor = "multi_thread")]
 async fn tunnels_with_ipv6_end_on_narrow_paths() {
-    let transport = courser_quic::TransportConfig {
-        mtu_discovery: false,
-        ..Default::default()
-    };
-    for (wanted, is_kept) in [(Prefix::NEW_IPV6, false), (Prefix::NEW_IPV4, true)] {
-        let pools = if is_kept {
-            vec![prefix("10.89.0.0/24")]
-        } else {
-            pool().to_vec()
-        };
-        let proxy = IpProxy::new(pools, policy(), Echo::default()).open_to_all();
-        let started = start_ip(proxy).await;
-        let builder = started
-            .ip_builder(Carrier::Http3)
-            .transport_config(transport.clone());
-        let client = within(builder.connect()).await.expect("connected");
-        let request = IpRequest::default().addresses([wanted]);
-        let tunnel = within(client.open(request)).await.expect("accepted");
-        assert!(tunnel.max_packet_size() < 1280);
-        let limit = Duration::from_secs(7);
-        let ended = tokio::time::timeout(limit, tunnel.closed()).await;
-        match is_kept {
-            true => assert!(ended.is_err(), "IPv4 needs less"),
-            false => assert!(
-                matches!(ended, Ok(Ended::Narrow(_) | Ended::Lost(_))),
-                "{ended:?}"
-            ),
+    let started = start_ip_with(ip_proxy(&Echo::default()), narrow()).await;
+    let (_client, mut stream) = bare(&started, "*", "*").await;
+    let own = first_capsules(&mut stream).await[1];
+    let datagrams = stream.datagrams().cloned().expect("datagrams");
+    let sending = async {
+        loop {
+            let packet = ping(own, address("2001:db8::1"), 9);
+            // Fails once the stream was reset.
+            let _ = datagrams.send(&[&[0], &packet[..]].concat());
+            tokio::time::sleep(Duration::from_millis(100)).await;
         }
-    }
+    };
+    let reading = async {
+        let mut echoes = 0;
+        loop {
+            match within(stream.read_chunk()).await {
+                Ok(Some(chunk)) => echoes += usize::from(chunk.len() > 1000),
+                Ok(None) => panic!("the stream ends without a code"),
+                Err(error) => break (error.code(), echoes),
+            }
+        }
+    };
+    let (code, echoes) = tokio::select! {
+        () = sending => unreachable!(),
+        end = reading => end,
+    };
+    assert_eq!(code, Some(h3::Code::CONNECT_ERROR));
+    assert!(echoes >= 3, "the other end was asked");
 }

@@ -133,3 +133,105 @@ fn routers_have_an_address_where_there_is_one() {
     let end = end.routers(Some("10.0.0.1".parse().unwrap()), None);
     assert_eq!(end.router(true), Some("10.0.0.1".parse().unwrap()));
 }
+
+fn assigned(texts: &[&str]) -> End {
+    let mut end = End::new(Side::Client);
+    let entries = texts
+        .iter()
+        .map(|text| AssignedAddress::unasked(prefix(text)));
+    let capsule = Capsule::AddressAssign(entries.collect());
+    end.on_capsule(capsule).expect("valid");
+    end
+}
+
+/// Attack A399.
+#[test]
+fn addresses_that_no_host_can_have_are_not_taken() {
+    for text in [
+        "0.0.0.0/0",
+        "0.0.0.0/32",
+        "0.0.0.7/32",
+        "64.0.0.0/2",
+        "127.0.0.1/32",
+        "169.254.169.254/32",
+        "128.0.0.0/1",
+        "224.0.0.1/32",
+        "255.255.255.255/32",
+        "::/0",
+        "::/128",
+        "::1/128",
+        "::ffff:10.0.0.1/128",
+        "fe80::1/128",
+        "ff02::1/128",
+    ] {
+        let (first, bits) = text.split_once('/').expect(text);
+        let found = Prefix::new(first.parse().expect(text), bits.parse().expect(text));
+        let entry = AssignedAddress::unasked(found.expect(text));
+        let mut end = End::new(Side::Client);
+        let event = end.on_capsule(Capsule::AddressAssign(vec![entry]));
+        assert_eq!(event, Ok(Event::Assigned), "{text}");
+        assert!(end.assigned().is_empty(), "{text}");
+    }
+    for text in [
+        "10.0.0.0/8",
+        "203.0.113.7/32",
+        "2001:db8::/48",
+        "fd00::2/128",
+    ] {
+        assert_eq!(assigned(&[text]).assigned(), [prefix(text)], "{text}");
+    }
+}
+
+/// Attack A399.
+#[test]
+fn hosts_choose_single_addresses_of_what_is_assigned() {
+    let mut end = assigned(&["10.0.0.0/8", "2001:db8::/64"]);
+    let ping = |source: &str, destination: &str| {
+        let [source, destination] = [source, destination].map(|it| it.parse().expect("address"));
+        crate::ip::icmp::echo_request(source, destination, b"").expect("one version")
+    };
+    end.on_capsule(Capsule::RouteAdvertisement(Routes::all(true, true)))
+        .expect("valid");
+    assert!(end.judge_incoming(&ping("192.0.2.1", "10.9.9.9")).is_ok());
+    let chosen = ["10.0.0.1", "2001:db8::1", "192.168.0.1"].map(prefix);
+    end.choose(&chosen);
+    assert!(end.judge_incoming(&ping("192.0.2.1", "10.0.0.1")).is_ok());
+    // Of the network behind the host, and of none at all.
+    for destination in ["10.9.9.9", "192.168.0.1"] {
+        let packet = ping("192.0.2.1", destination);
+        assert!(end.judge_incoming(&packet).is_err(), "{destination}");
+        let packet = ping(destination, "192.0.2.1");
+        assert!(end.judge_outgoing(&packet).is_err(), "{destination}");
+    }
+    // The choice holds for later assignments.
+    let given = vec![AssignedAddress::unasked(prefix("192.168.0.0/16"))];
+    end.on_capsule(Capsule::AddressAssign(given))
+        .expect("valid");
+    assert!(
+        end.judge_incoming(&ping("192.0.2.1", "192.168.0.1"))
+            .is_ok()
+    );
+    assert!(
+        end.judge_incoming(&ping("192.0.2.1", "192.168.0.2"))
+            .is_err()
+    );
+    assert!(end.judge_incoming(&ping("192.0.2.1", "10.0.0.1")).is_err());
+}
+
+/// Linux drops packets of IPv4 from its own addresses, and with them the ICMP errors of a tunnel.
+#[test]
+fn errors_for_the_own_host_come_from_the_destination() {
+    let end = assigned(&["10.0.0.2", "2001:db8::2"]);
+    let router = |end: &End, source: &str, destination: &str| {
+        let [source, destination] = [source, destination].map(|it| it.parse().expect("address"));
+        let packet = crate::ip::icmp::echo_request(source, destination, b"");
+        end.router_here(&packet.expect("one version"))
+    };
+    let found = router(&end, "10.0.0.2", "192.0.2.1");
+    assert_eq!(found, Some("192.0.2.1".parse().expect("an address")));
+    let found = router(&end, "2001:db8::2", "2001:db8:1::1");
+    assert_eq!(found, Some("2001:db8::2".parse().expect("an address")));
+    let end = end.routers(Some("10.0.0.1".parse().expect("an address")), None);
+    let found = router(&end, "10.0.0.2", "192.0.2.1");
+    assert_eq!(found, Some("10.0.0.1".parse().expect("an address")));
+}

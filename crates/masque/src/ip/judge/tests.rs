@@ -1,3 +1,5 @@
+use std::net::Ipv6Addr;
+
 use super::*;
 use crate::ip::capsule::AssignedAddress;
 use crate::ip::range::{AddressRange, Routes};
@@ -256,5 +258,43 @@ fn malformed_packets_cause_no_errors() {
     ] {
         let rejected = found.expect_err("malformed");
         assert!(matches!(rejected.reason, Reason::Malformed(_)) && rejected.icmp.is_none());
+    }
+}
+
+/// Attack A400.
+#[test]
+fn no_packet_comes_from_an_address_of_its_receiver() {
+    let (client, proxy) = pair();
+    for own in ["10.0.0.2", "2001:db8::2"] {
+        for found in [
+            client.judge_incoming(&ping(own, own)),
+            proxy.judge_outgoing(&ping(own, own)),
+        ] {
+            let rejected = found.expect_err(own);
+            assert_eq!(rejected.reason, Reason::Source(address(own)));
+            assert_eq!(rejected.icmp, None);
+        }
+    }
+}
+
+/// Attack A400.
+#[test]
+fn redirects_reach_no_host() {
+    let (client, proxy) = pair();
+    for (from, own, kind) in [
+        ("192.0.2.1", "10.0.0.2", 5),
+        ("2001:db8:1::1", "2001:db8::2", 137),
+    ] {
+        let invoking = ping(own, from);
+        let mut packet = icmp::error(icmp::Error::NoRoute, address(from), &invoking).unwrap();
+        let header = Header::parse(&packet).unwrap();
+        assert!(client.judge_incoming(&packet).is_ok());
+        packet[header.payload] = kind;
+        for found in [
+            client.judge_incoming(&packet),
+            proxy.judge_outgoing(&packet),
+        ] {
+            assert_eq!(reason(found), Some(Reason::Redirect), "{own}");
+        }
     }
 }

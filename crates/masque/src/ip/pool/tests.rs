@@ -117,20 +117,20 @@ fn prefixes_of_ipv6_are_assigned_whole() {
     );
 }
 
-/// Limit K631: a client that opens and closes tunnels fills no memory.
+/// Limit K631: clients without names that open and close tunnels fill no memory.
 #[test]
 fn resting_addresses_are_bounded() {
     let mut pool = pool(&["2001:db8::/64"]);
     let mut given = 0;
     for _ in 0..100_000 {
-        if let Some(prefix) = pool.allocate(false, "alice", at(0)) {
+        if let Some(prefix) = pool.allocate(false, "", at(0)) {
             given += 1;
             pool.release(prefix, at(0));
         }
     }
     assert_eq!(given, MAX_RESTING);
     for _ in 0..100_000 {
-        let prefix = pool.allocate(false, "alice", at(60)).expect("rested");
+        let prefix = pool.allocate(false, "", at(60)).expect("rested");
         pool.release(prefix, at(0));
     }
     assert_eq!(pool.resting.len(), MAX_RESTING);
@@ -142,8 +142,8 @@ proptest! {
     #[test]
     fn no_address_has_two_owners(steps in prop::collection::vec((0_u8..4, 0_u8..32, 0_u64..40), 1..200)) {
         let mut pool = pool(&["10.0.0.0/28", "2001:db8::/124"]);
-        let mut held: Vec<Prefix> = Vec::new();
-        let mut given_back: Vec<(Prefix, u64)> = Vec::new();
+        let mut held: Vec<(Prefix, &str)> = Vec::new();
+        let mut given_back: Vec<(Prefix, &str, u64)> = Vec::new();
         let mut now = 0;
         for (kind, number, seconds) in steps {
             now += seconds;
@@ -155,23 +155,48 @@ proptest! {
                     pool.allocate_wanted(wanted, owner, at(now))
                 }
                 2 if !held.is_empty() => {
-                    let prefix = held.swap_remove(usize::from(number) % held.len());
+                    let (prefix, owner) = held.swap_remove(usize::from(number) % held.len());
                     pool.release(prefix, at(now));
-                    given_back.push((prefix, now));
+                    given_back.push((prefix, owner, now));
                     None
                 }
                 _ => None,
             };
             if let Some(prefix) = found {
-                prop_assert!(!held.contains(&prefix));
-                let rested = given_back.iter().rev().find(|(old, _)| *old == prefix);
-                let is_rested = rested.is_none_or(|(_, since)| now >= since + 60);
-                prop_assert!(is_rested || kind == 1, "only a former owner is earlier");
-                held.push(prefix);
+                prop_assert!(held.iter().all(|(other, _)| *other != prefix));
+                let rested = given_back.iter().rev().find(|(old, ..)| *old == prefix);
+                let is_rested = rested.is_none_or(|(_, former, since)| {
+                    now >= since + 60 || (*former == owner && !owner.is_empty())
+                });
+                prop_assert!(is_rested, "only a former owner is earlier");
+                held.push((prefix, owner));
             }
             prop_assert_eq!(pool.assigned(), held.len());
-            let distinct: HashSet<_> = held.iter().collect();
+            let distinct: HashSet<_> = held.iter().map(|(prefix, _)| prefix).collect();
             prop_assert_eq!(distinct.len(), held.len());
         }
     }
+}
+
+/// Attack A402.
+#[test]
+fn clients_that_come_and_go_leave_addresses_for_others() {
+    let mut pool = pool(&["10.0.0.0/28", "2001:db8::/124"]);
+    for _ in 0..1000 {
+        for is_ipv4 in [true, false] {
+            let found = pool.allocate(is_ipv4, "mallory", at(0)).expect("the same");
+            pool.release(found, at(0));
+        }
+    }
+    let first: Prefix = "10.0.0.2".parse().unwrap();
+    let found: Vec<_> = std::iter::from_fn(|| pool.allocate(true, "alice", at(0))).collect();
+    assert_eq!(found.len(), 12);
+    assert!(!found.contains(&first));
+    // A client without a name has nothing of its own.
+    pool.release(found[0], at(0));
+    assert_eq!(pool.allocate(true, "", at(0)), None);
+    assert_eq!(pool.allocate(true, "bob", at(0)), None);
+    assert_eq!(pool.allocate(true, "alice", at(1)), Some(found[0]));
+    assert_eq!(pool.allocate(true, "mallory", at(2)), Some(first));
+    assert_eq!(pool.allocate(true, "alice", at(99)), None);
 }

@@ -227,7 +227,7 @@ fn transport() -> Vec<Record> {
             destination: id(&[4; 4]),
             source,
             version: 1,
-            frames: frames().into_iter().chain(ack_requests()).collect(),
+            frames: frames().into_iter().chain(frames_of_extensions()).collect(),
         }));
         all.push(Record::PacketReceived(PacketReceived {
             kind,
@@ -237,7 +237,7 @@ fn transport() -> Vec<Record> {
             destination: id(&[4; 4]),
             source,
             version: 1,
-            frames: frames().into_iter().chain(ack_requests()).collect(),
+            frames: frames().into_iter().chain(frames_of_extensions()).collect(),
         }));
         all.push(Record::PacketBuffered(PacketBuffered { kind, len: 99 }));
         all.push(Record::KeyInstalled(KeyInstalled { kind }));
@@ -333,8 +333,10 @@ fn recovery() -> Vec<Record> {
     all
 }
 
-fn ack_requests() -> [FrameRecord; 2] {
+fn frames_of_extensions() -> [FrameRecord; 4] {
     [
+        FrameRecord::Multipath(MultipathRecord::MaxPathId { maximum: 3 }),
+        FrameRecord::Address(AddressRecord::Remove { sequence: 3 }),
         FrameRecord::ImmediateAck,
         FrameRecord::AckFrequency {
             sequence: 1,

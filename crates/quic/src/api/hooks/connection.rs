@@ -34,6 +34,20 @@ pub trait ConnectionHooks {
         before_wait: impl FnOnce() + Send,
     ) -> impl Future<Output = Result<(SendStream, RecvStream), ConnectionError>> + Send;
 
+    /// Accepts a bidirectional stream like [`accept_bi_at`](Self::accept_bi_at), and reads what has arrived of it in the
+    /// same turn, with the end if it directly follows. A stream of a session has no level of its own. Returns no bytes if nothing was read, and the next read tells why.
+    /// `session` gets the bytes, and returns the request of the session into which the stream is put. It is called under the
+    /// lock of the endpoint.
+    ///
+    /// # Errors
+    /// Returns an error when the connection is over.
+    fn accept_bi_and_read(
+        &self,
+        level: fn(u64) -> Level,
+        session: impl Fn(&[u8]) -> Option<StreamId> + Send + Sync,
+        before_wait: impl FnOnce() + Send,
+    ) -> impl Future<Output = Result<Accepted, ConnectionError>> + Send;
+
     /// Opens a bidirectional stream, writes a message on it, and has the task of `cx` wait for the answer.
     /// A small request takes the lock once instead of four times.
     ///
@@ -45,7 +59,7 @@ pub trait ConnectionHooks {
         &self,
         cx: &Context<'_>,
         message: impl FnOnce(StreamId, &mut LockedStreams<'_, '_>) -> &'m [u8],
-    ) -> Option<Opened<'_>>;
+    ) -> Option<OpenedRequest<'_>>;
 
     /// Returns the number of bidirectional streams that the peer may have opened so far.
     fn granted_requests(&self) -> u64;
@@ -166,11 +180,69 @@ impl ConnectionHooks for Connection {
         ))
     }
 
+    async fn accept_bi_and_read(
+        &self,
+        level: fn(u64) -> Level,
+        session: impl Fn(&[u8]) -> Option<StreamId> + Send + Sync,
+        before_wait: impl FnOnce() + Send,
+    ) -> Result<Accepted, ConnectionError> {
+        let handle = self.0.handle;
+        let session = &session;
+        let accept = move |locked: &mut Locked<'_>| {
+            let streams = locked.streams(handle)?;
+            let id = streams.accept(Direction::Bidirectional)?;
+            let mut end = None;
+            // Errors remain for the next read.
+            let first = match streams.read_chunk_and_end(id) {
+                Ok((first, is_end)) => {
+                    end = is_end.then(|| streams.last_final_size());
+                    first.unwrap_or_default()
+                }
+                Err(_) => Bytes::new(),
+            };
+            let request = session(&first);
+            // It is open: it was just accepted.
+            let _ = match request {
+                Some(request) => streams.set_session(id, request),
+                None => streams.set_level(id, level(id.index())),
+            };
+            let stream = Stream::new(streams, id);
+            // Most reads free too little credit to be worth a frame.
+            if streams.has_frames_to_send() {
+                locked.used(handle, 0);
+            }
+            Some((stream, first, end, request.is_some()))
+        };
+        let accepted = accept(&mut self.0.lock());
+        let (stream, first, end, is_in_session) = match accepted {
+            Some(accepted) => accepted,
+            None => {
+                before_wait();
+                let accept = move |locked: &mut Locked<'_>| match accept(locked) {
+                    Some(accepted) => Poll::Ready(Ok(accepted)),
+                    None => locked.poll_open(handle),
+                };
+                let topic = Topic::Accept(Direction::Bidirectional);
+                self.0.wait(topic, accept).await?
+            }
+        };
+        let receive = match end {
+            Some(size) => RecvStream::finished(self.0.clone(), stream, size),
+            None => RecvStream::new(self.0.clone(), stream),
+        };
+        Ok(Accepted {
+            send: SendStream::new(self.0.clone(), stream),
+            receive,
+            first,
+            is_in_session,
+        })
+    }
+
     fn open_bi_with<'m>(
         &self,
         cx: &Context<'_>,
         message: impl FnOnce(StreamId, &mut LockedStreams<'_, '_>) -> &'m [u8],
-    ) -> Option<Opened<'_>> {
+    ) -> Option<OpenedRequest<'_>> {
         let handle = self.0.handle;
         let waker = ForeignWaker::of(cx);
         let mut locked = self.0.lock();
@@ -191,7 +263,7 @@ impl ConnectionHooks for Connection {
             send = Some(SendStream::new(self.0.clone(), stream));
         }
         locked.used(handle, written);
-        Some(Opened {
+        Some(OpenedRequest {
             send,
             receive: RecvStream::awaited(self.0.clone(), stream),
             written,
@@ -229,16 +301,8 @@ impl ConnectionHooks for Connection {
     ) -> Result<(), SendDatagramError> {
         let options = options.for_session(prefix, self.0.shard.now());
         let prefix = DatagramPrefix::varint(prefix);
-        let mut locked = self.0.lock();
-        while let Some(payload) = payloads.front() {
-            // A clone shares the bytes, so that they remain if they are too large.
-            let sent = self
-                .0
-                .send_after(&mut locked, prefix, payload.clone(), options);
-            sent?;
-            payloads.pop_front();
-        }
-        Ok(())
+        self.0
+            .send_all_after(&mut self.0.lock(), prefix, payloads, options)
     }
 
     async fn read_datagrams(
@@ -334,9 +398,9 @@ impl ConnectionHooks for Connection {
                 locked.used(handle, 0);
                 return Poll::Pending;
             };
-            // It is open: it was just opened. The only possible error of the write is that there is no room.
+            // It is open: it was just opened. The only possible error of the write is that there is no credit.
             let _ = streams.set_session(id, request);
-            let written = streams.write(id, header).unwrap_or(0);
+            let written = streams.write_header(id, header).unwrap_or(0);
             let stream = Stream::new(streams, id);
             locked.used(handle, written);
             Poll::Ready(Ok((stream, written)))
@@ -373,6 +437,19 @@ impl ConnectionHooks for Connection {
     }
 }
 
+/// A bidirectional stream that was accepted, and what was read of it.
+#[derive(Debug)]
+pub struct Accepted {
+    /// The sending half.
+    pub send: SendStream,
+    /// The receiving half, after the bytes.
+    pub receive: RecvStream,
+    /// The bytes that had arrived. None if there were none, or the next read returns an error.
+    pub first: Bytes,
+    /// True if the stream was put into a session.
+    pub is_in_session: bool,
+}
+
 /// A stream of a session that was just opened.
 #[derive(Debug)]
 pub struct OpenedInSession {
@@ -386,7 +463,7 @@ pub struct OpenedInSession {
 
 /// A stream on which a message was written, or the beginning of it.
 #[derive(Debug)]
-pub struct Opened<'a> {
+pub struct OpenedRequest<'a> {
     /// `None` if the message and the end of the stream are written.
     send: Option<SendStream>,
     receive: RecvStream,
@@ -396,7 +473,7 @@ pub struct Opened<'a> {
     afterwards: Afterwards<'a>,
 }
 
-impl<'a> Opened<'a> {
+impl<'a> OpenedRequest<'a> {
     /// Returns the number of bytes of the message that were written.
     pub fn written(&self) -> usize {
         self.written

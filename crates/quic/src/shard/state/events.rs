@@ -86,6 +86,17 @@ impl ShardState {
         }
     }
 
+    /// Has all connections ask for the MTU of their interface again.
+    pub(crate) fn refresh_interface_mtus(&mut self) {
+        let handles: Vec<_> = self.endpoint.handles().collect();
+        for handle in handles {
+            if let Some(connection) = self.connection(handle) {
+                connection.refresh_interface_mtu();
+                self.endpoint.mark_ready(handle);
+            }
+        }
+    }
+
     /// Sets the MTU of the interface of a connection, if it is known.
     pub(crate) fn set_interface_mtu(&mut self, handle: ConnectionHandle, mtu: Option<u32>) {
         if let (Some(mtu), Some(connection)) = (mtu, self.connection(handle)) {

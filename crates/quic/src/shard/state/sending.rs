@@ -180,7 +180,13 @@ impl ShardState {
     /// Sends a batch of a connection. Returns false when the batch is kept.
     #[inline]
     fn send_of(&mut self, now: Time, handle: ConnectionHandle, transmit: Transmit) -> bool {
+        let size = transmit.segment_size.unwrap_or(transmit.len);
         let has_left = self.outbox.send(now, transmit);
+        if self.outbox.take_too_large()
+            && let Some(connection) = self.connection(handle)
+        {
+            connection.on_too_large(size);
+        }
         if self.outbox.take_marks_refused()
             && let Some(connection) = self.connection(handle)
         {

@@ -14,6 +14,8 @@ pub(super) struct Blocks {
     value: Vec<u8>,
     /// Largest size of a decoded block.
     max_size: usize,
+    /// True if the newest block is one of CONNECT.
+    is_connect: bool,
 }
 
 /// The message part that a block contains.
@@ -49,7 +51,13 @@ impl Blocks {
             name: Vec::new(),
             value: Vec::new(),
             max_size: (max_header_bytes as usize).saturating_mul(MAX_SECTIONS),
+            is_connect: false,
         }
+    }
+
+    /// Returns true if the newest block is that of a CONNECT.
+    pub(super) const fn is_connect(&self) -> bool {
+        self.is_connect
     }
 
     /// Reads a block and returns the form in which h2 must receive it. `is_malformed` is true if the frame of the block
@@ -103,6 +111,7 @@ impl Blocks {
                 Seen::Field(_) | Seen::Unusual => return Ok(false),
             }
         }
+        self.is_connect = section.is_connect();
         Ok(match part {
             Part::Request => section.is_request(),
             Part::Trailers => section.is_trailers(),
@@ -230,6 +239,7 @@ impl Blocks {
             }
             lines.push(line);
         }
+        self.is_connect = section.is_connect();
         let is_complete = match part {
             Part::Request => section.is_request(),
             Part::Trailers => section.is_trailers(),

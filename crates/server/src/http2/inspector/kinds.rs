@@ -225,6 +225,12 @@ impl Section {
             || pseudo == METHOD | CONNECT | SCHEME | PATH | PROTOCOL
     }
 
+    /// Returns true if the method is CONNECT.
+    #[inline]
+    pub(super) const fn is_connect(self) -> bool {
+        self.0 & CONNECT != 0
+    }
+
     /// Returns true if the section has no pseudo-header field, as trailers must be.
     #[inline]
     pub(super) const fn is_trailers(self) -> bool {

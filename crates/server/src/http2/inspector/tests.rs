@@ -154,10 +154,47 @@ fn malformed_trailers_are_not_the_end_of_a_request() {
 fn streams_that_do_not_end_are_counted() {
     let mut unended = Unended::default();
     for stream in 0..2 * MAX_UNENDED {
-        unended.add(2 * stream as u32 + 1);
+        unended.add(2 * stream as u32 + 1, Content::Body);
     }
     assert_eq!(unended.streams.len(), MAX_UNENDED);
     assert!(unended.contains(1_000_001), "it may be one of them");
+}
+
+/// Fault F180: hyper would take some resets for the end of what was cut off.
+#[test]
+fn resets_of_requests_that_have_not_ended_are_no_ends() {
+    let connect = b"\x42\x07CONNECT\x01\x0bproxy.a:443";
+    let begin = [
+        PREFACE,
+        &frame(HEADERS, END_HEADERS, 1, REQUEST),
+        &frame(HEADERS, END_HEADERS, 3, connect),
+        &frame(HEADERS, END_HEADERS | END_STREAM, 5, REQUEST),
+    ]
+    .concat();
+    let reset = |stream, code: u32| frame(RST_STREAM, 0, stream, &code.to_be_bytes());
+    for (stream, code, expected) in [
+        (1, NO_ERROR, CANCEL),
+        (1, CANCEL, CANCEL),
+        (1, 2, 2),
+        (3, NO_ERROR, CONNECT_ERROR),
+        (3, CANCEL, CONNECT_ERROR),
+        (3, 2, 2),
+        // It has ended, so that nothing is cut off.
+        (5, NO_ERROR, NO_ERROR),
+        (5, CANCEL, CANCEL),
+        (7, CANCEL, CANCEL),
+    ] {
+        // The second one is for a stream that is no longer known.
+        let sent = [&begin[..], &reset(stream, code), &reset(stream, code)].concat();
+        let expected = [&begin[..], &reset(stream, expected), &reset(stream, code)].concat();
+        for piece in 1..=sent.len() {
+            let passed = read(&mut inspector(), sent.chunks(piece));
+            assert_eq!(passed, expected, "{stream} {code}, pieces of {piece}");
+        }
+    }
+    // A wrong length is for h2 to judge.
+    let sent = [&begin[..], &frame(RST_STREAM, 0, 3, &[0; 3])].concat();
+    assert_eq!(read(&mut inspector(), [&sent[..]]), sent);
 }
 
 /// h2 does not decode such a block, after which it would not know what later ones refer to.

@@ -56,6 +56,7 @@ fn fates(end: &End) -> Vec<DatagramFate> {
 
 const TRACKED: SendOptions = SendOptions {
     session: None,
+    order: None,
     expires_at: None,
     is_tracked: true,
 };
@@ -300,6 +301,7 @@ fn expired_datagrams_are_reported_on_time_while_the_window_is_closed() {
     pair.run_for(Duration::from_millis(5));
     let options = SendOptions {
         session: None,
+        order: None,
         expires_at: Some(pair.now + Duration::from_millis(10)),
         is_tracked: true,
     };
@@ -343,7 +345,7 @@ fn shares(size: usize) -> (f64, f64) {
     while pair.now - begun < Duration::from_secs(10) {
         let now = pair.now;
         // Writes as much as is accepted: the application has endless data of both kinds.
-        while pair.client.connection().datagrams().has_room(size) {
+        while pair.client.connection().datagrams().has_send_space(size) {
             let data = vec![1; size].into();
             let sent = pair
                 .client
@@ -452,4 +454,49 @@ fn padded_messages_have_one_length() {
         lengths.iter().filter(|&&len| len < 400).count() >= 3,
         "{lengths:?}"
     );
+}
+
+/// draft-ietf-moq-transport-19 §7.2: a datagram has an order beside streams.
+#[test]
+fn datagrams_with_an_order_wait_for_streams_of_higher_orders() {
+    let mut pair = connected(with(|_| {}, |_| {}));
+    let now = pair.now;
+    let client = pair.client.connection();
+    let streams = client.streams();
+    let id = streams
+        .open(courser_wire::Direction::Unidirectional)
+        .expect("allowed");
+    streams.set_order(id, 5).expect("it is open");
+    let len = 60_000;
+    assert_eq!(streams.write(id, &vec![7; len]), Ok(len));
+    for (size, order) in [
+        (300, Some(-1)),
+        (400, Some(9)),
+        (401, Some(5)),
+        (402, Some(4)),
+        (500, None),
+    ] {
+        let options = SendOptions {
+            order,
+            ..SendOptions::default()
+        };
+        let sent = client.send_datagram(now, vec![0; size].into(), options);
+        assert_eq!(sent, Ok(None));
+    }
+    pair.client.touch();
+    // The stream takes some round trips.
+    let mut arrived = Vec::new();
+    let mut bytes = 0;
+    let mut before_the_end = 0;
+    while arrived.len() < 5 {
+        pair.run_for(Duration::from_millis(1));
+        arrived.extend(received(&mut pair.server));
+        let stats = pair.client.connection().streams().send_stats(id);
+        bytes = stats.map_or(len as u64, |stats| stats.sent);
+        if bytes < len as u64 {
+            before_the_end = arrived.len();
+        }
+    }
+    assert_eq!(arrived, [500, 400, 401, 402, 300]);
+    assert_eq!((before_the_end, bytes), (3, len as u64));
 }

@@ -326,3 +326,44 @@ fn challenge_is_answered_with_the_same_bytes() {
     assert_eq!(sent.iter().filter(|packet| packet.has(answers)).count(), 1);
     assert_eq!(sent.last().expect("an answer").datagram_len, 1200);
 }
+
+/// Returns one well-formed frame of each type of RFC 10069 §4.
+fn one_of_each_for_paths() -> Vec<(u64, Vec<u8>)> {
+    let new_id = [&raw(&[0x3e78, 1, 0, 0, 8])[..], &[0xc1; 24]].concat();
+    vec![
+        (0x3e, raw(&[0x3e, 1, 0, 0, 0, 0])),
+        (0x3f, raw(&[0x3f, 1, 0, 0, 0, 0, 0, 0, 0])),
+        (0x3e75, raw(&[0x3e75, 1, 0])),
+        (0x3e76, raw(&[0x3e76, 1, 1])),
+        (0x3e77, raw(&[0x3e77, 1, 1])),
+        (0x3e78, new_id),
+        (0x3e79, raw(&[0x3e79, 1, 0])),
+        (0x3e7a, raw(&[0x3e7a, 4])),
+        (0x3e7b, raw(&[0x3e7b, 4])),
+        (0x3e7c, raw(&[0x3e7c, 1, 0])),
+    ]
+}
+
+#[test]
+fn frames_of_several_paths_that_were_not_negotiated_end_the_connection() {
+    for (frame_type, bytes) in one_of_each_for_paths() {
+        let mut pair = Pair::connected();
+        pair.forge_to_server(SpaceId::Application, &bytes);
+        assert_eq!(pair.server_error(), Some(0x0a), "{frame_type:#x}");
+        assert_eq!(blamed(&pair.server.events), Some(frame_type));
+    }
+}
+
+#[test]
+fn frames_of_several_paths_before_1rtt_are_a_protocol_violation() {
+    for (space, made) in [
+        (SpaceId::Initial, with_initial_keys as fn() -> Pair),
+        (SpaceId::Handshake, with_handshake_keys),
+    ] {
+        for (frame_type, bytes) in one_of_each_for_paths() {
+            let mut pair = made();
+            pair.forge_to_server(space, &bytes);
+            assert_eq!(pair.server_error(), Some(0x0a), "{space:?} {frame_type:#x}");
+        }
+    }
+}

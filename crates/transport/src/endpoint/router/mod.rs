@@ -231,7 +231,7 @@ impl Router {
         reset_token: impl Fn(&ConnectionId) -> ResetToken,
     ) -> bool {
         let owner = Owner::Connection(handle);
-        while let Some(id) = connection.ids_mut().take_retired() {
+        while let Some(id) = connection.take_retired_id() {
             self.routes.remove_id(&id, owner);
             self.last = None;
             self.shared.late_ids.lock().insert(id);
@@ -245,7 +245,7 @@ impl Router {
             if id.is_empty() || !self.routes.insert_id(id, owner) {
                 break;
             }
-            connection.ids_mut().issue(id, reset_token(&id));
+            connection.issue_id(id, reset_token(&id));
             has_new = true;
         }
         has_new
@@ -260,15 +260,17 @@ impl Router {
         let owner = Owner::Connection(handle);
         let peer = connection.path().peer;
         let tokens = &mut routes.reset_tokens;
-        for (from, token) in tokens.iter_mut().filter(|(from, _)| *from != peer) {
+        let has_moved = |from: &SocketAddr| *from != peer && !connection.has_several_paths();
+        for (from, token) in tokens.iter_mut().filter(|(from, _)| has_moved(from)) {
             // The peer has moved, and a token is valid only from the address to which its ID is used.
             self.routes.remove_reset_token(*from, *token, owner);
             self.routes.insert_reset_token(peer, *token, owner);
             *from = peer;
         }
-        while let Some(change) = connection.ids_mut().poll_token_change() {
+        while let Some((of_path, change)) = connection.poll_token_change() {
             match change {
                 TokenChange::Added(token) => {
+                    let peer = of_path.unwrap_or(peer);
                     if self.routes.insert_reset_token(peer, token, owner) {
                         tokens.push((peer, token));
                     }

@@ -325,3 +325,47 @@ fn open_connection_causes_no_reset_for_any_datagram() {
     pair.run_for(RTT * 2);
     assert_eq!((lost(&pair.client), lost(&pair.server)), (None, None));
 }
+
+/// A host that is probed for a direct path, and is not the peer, resets.
+#[test]
+fn reset_from_a_probed_address_ends_nothing() {
+    let config = crate::TransportConfig {
+        max_paths: 4,
+        max_candidates: 8,
+        ..crate::testing::steady()
+    };
+    let mut server = crate::ServerConfig::new(crate::testing::identity::server_tls(&[b"test"]));
+    server.transport = std::sync::Arc::new(config.clone());
+    let mut pair = Pair::with(crate::testing::Setup {
+        client: config,
+        server,
+        ..crate::testing::Setup::default()
+    });
+    pair.connect();
+    let probed = std::net::SocketAddr::from(([198, 51, 100, 7], 4433));
+    let own = std::net::SocketAddr::from(([203, 0, 113, 66], 5000));
+    pair.link.filter = Some(Box::new(move |_, datagram| datagram.to != probed));
+    let now = pair.now;
+    for (end, address) in [(&mut pair.client, own), (&mut pair.server, probed)] {
+        let offered = end.connection().candidates().offer(now, address);
+        assert_eq!(offered, Ok(true));
+        end.touch();
+    }
+    let has_probed = |pair: &mut Pair| pair.client.sent.iter().any(|it| it.to == probed);
+    pair.ledger.exempt(own);
+    assert!(pair.run_until(crate::testing::RTT * 4, has_probed));
+    let probe = pair.client.sent.iter().find(|it| it.to == probed);
+    let id = ConnectionId::new(&probe.expect("sent").bytes[1..9]).expect("an ID");
+    let mut bytes = vec![0x40; 40];
+    bytes.extend_from_slice(&token_of(&pair, &id));
+    let to = client_address();
+    pair.deliver(Datagram {
+        from: probed,
+        to,
+        ecn: Ecn::NotEct,
+        bytes,
+    });
+    pair.run_for(crate::testing::RTT * 4);
+    assert_eq!((pair.client_error(), pair.server_error()), (None, None));
+    assert!(!pair.client.connection().is_closed());
+}

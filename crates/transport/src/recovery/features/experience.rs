@@ -10,7 +10,7 @@ use crate::recovery::stats::Fallbacks;
 /// The results of all connections of an endpoint. Clones share them.
 ///
 /// A device near the socket loses batches to every peer, and an access network drops the marked packets
-/// of every connection.Each connection would need a probe timeout to detect that. So after
+/// of every connection. Each connection would need a probe timeout to detect that. So after
 /// losses on [`MIN_LOSSES`] paths in a row, without an arrival on any, the feature is tried on each new path
 /// before it is used. The first arrival on any path ends that, so peers that report false losses have no
 /// effect on an endpoint with other peers.
@@ -39,7 +39,7 @@ impl Experience {
         self.of(feature).losses.store(0, Relaxed);
     }
 
-    ///Records that only packets with the feature were lost on a path. `is_given_up` is true if the feature was
+    /// Records that only packets with the feature were lost on a path. `is_given_up` is true if the feature was
     /// disabled on the path because of that.
     pub(crate) fn on_lost(&self, feature: PathFeature, is_given_up: bool) {
         let record = self.of(feature);

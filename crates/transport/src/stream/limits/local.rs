@@ -60,7 +60,7 @@ impl LocalStreams {
         self.limit
     }
 
-    /// Raises the peer's limit.Returns true if the application waits for it to be raised.
+    /// Raises the peer's limit. Returns true if the application waits for it to be raised.
     /// Ignores a limit that is not larger.
     pub(in crate::stream) fn on_limit(&mut self, limit: u64) -> bool {
         let limit = limit.min(MAX_STREAMS);

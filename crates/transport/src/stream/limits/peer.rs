@@ -136,7 +136,7 @@ impl PeerStreams {
         self.accepted < self.opened && std::mem::take(&mut self.is_waiting)
     }
 
-    ///Counts a stream as ended. The peer gets credit for it at once, or later if the stream was cancelled
+    /// Counts a stream as ended. The peer gets credit for it at once, or later if the stream was cancelled
     /// and many others were too.
     pub(in crate::stream) fn on_retired(&mut self, now: Time, was_cancelled: bool) {
         if !was_cancelled {
@@ -202,7 +202,7 @@ impl PeerStreams {
 /// Limits the credit for streams that the peer cancelled to a number per interval (attack limit
 /// K15).
 ///
-///Opening and cancelling streams is cheap for the peer and costs the application work, and MAX_STREAMS
+/// Opening and cancelling streams is cheap for the peer and costs the application work, and MAX_STREAMS
 /// bounds only how many are open at a time. Each completed stream, and each interval, earns full credit for
 /// some cancelled ones. A peer that does little but cancel uses this up and then gets less credit.
 #[derive(Debug)]
@@ -282,7 +282,7 @@ impl CancelledCredit {
 }
 
 const CANCELLED_PER_INTERVAL: u64 = 100;
-///The credit of a peer for which nothing is paid any more. Larger than [`PAID_BY_INTERVAL`], so that a
+/// The credit of a peer for which nothing is paid any more. Larger than [`PAID_BY_INTERVAL`], so that a
 /// flood goes on until it uses up the budgets of HTTP/3, which end the connection.
 const UNPAID_PER_INTERVAL: u64 = 20;
 const INTERVAL: Duration = Duration::from_millis(100);

@@ -10,7 +10,7 @@ const RTT: Duration = Duration::from_millis(10);
 
 struct Fixture {
     part: ReceivePart,
-    connection: ReceiveWindow,
+    connection: ConnectionFlow,
     buffers: Buffers,
 }
 
@@ -24,7 +24,7 @@ impl Fixture {
     fn with_windows(stream: u64, connection: u64) -> Self {
         let mut part = ReceivePart::default();
         part.begin(limits(stream));
-        let connection = ReceiveWindow::new(connection, connection);
+        let connection = ConnectionFlow::new(connection, connection);
         Self {
             part,
             connection,
@@ -36,7 +36,15 @@ impl Fixture {
         &mut self,
         run: impl FnOnce(&mut ReceivePart, &mut ReceiveWindow, &mut Buffers) -> T,
     ) -> T {
-        run(&mut self.part, &mut self.connection, &mut self.buffers)
+        run(
+            &mut self.part,
+            &mut self.connection.receive,
+            &mut self.buffers,
+        )
+    }
+
+    fn credit(&mut self, rtt: Duration) -> Option<u64> {
+        self.part.credit_to_send(NOW, rtt, &mut self.connection)
     }
 
     fn stream(&mut self, offset: u64, data: &[u8], fin: bool) -> Result<Stored> {
@@ -281,9 +289,9 @@ fn limits_hold_for_data_and_for_resets() {
     let mut fixture = Fixture::with_windows(1000, 100);
     assert_eq!(fixture.stream(99, b"xy", false), error);
     assert_eq!(fixture.reset(101), error.map(|_| ()));
-    assert_eq!(fixture.connection.received(), 0);
+    assert_eq!(fixture.connection.receive.received(), 0);
     assert_eq!(fixture.reset(100), Ok(()));
-    assert_eq!(fixture.connection.received(), 100);
+    assert_eq!(fixture.connection.receive.received(), 100);
 }
 
 #[test]
@@ -301,8 +309,8 @@ fn reset_charges_and_credits_what_never_arrived() {
     fixture.reset(60).unwrap();
     assert_eq!(
         (
-            fixture.connection.received(),
-            fixture.connection.unconsumed()
+            fixture.connection.receive.received(),
+            fixture.connection.receive.unconsumed()
         ),
         (60, 0)
     );
@@ -313,14 +321,14 @@ fn reset_charges_and_credits_what_never_arrived() {
 fn stopped_stream_discards_but_counts() {
     let mut fixture = Fixture::new();
     fixture.stream(0, b"abc", false).unwrap();
-    assert_eq!(fixture.connection.unconsumed(), 3);
+    assert_eq!(fixture.connection.receive.unconsumed(), 3);
     assert_eq!(fixture.stop(), Ok(true));
-    assert_eq!(fixture.connection.unconsumed(), 0);
+    assert_eq!(fixture.connection.receive.unconsumed(), 0);
     fixture.stream(50, b"late", false).unwrap();
     assert_eq!(
         (
-            fixture.connection.received(),
-            fixture.connection.unconsumed()
+            fixture.connection.receive.received(),
+            fixture.connection.receive.unconsumed()
         ),
         (54, 0)
     );
@@ -406,18 +414,14 @@ fn credit_is_of_use_only_in_recv() {
     for (name, mut fixture) in fixtures() {
         let is_recv = name == "Recv";
         assert_eq!(fixture.part.can_use_credit(), is_recv, "{name}");
-        assert_eq!(
-            fixture.part.credit_to_send(NOW, RTT).is_some(),
-            is_recv,
-            "{name}"
-        );
+        assert_eq!(fixture.credit(RTT).is_some(), is_recv, "{name}");
     }
     let mut fixture = Fixture::new();
     fixture.stream(0, &[0; 50], false).unwrap();
     assert!(!fixture.part.is_credit_due());
     fixture.read().unwrap();
     assert!(fixture.part.is_credit_due());
-    assert_eq!(fixture.part.credit_to_send(NOW, Duration::ZERO), Some(150));
+    assert_eq!(fixture.credit(Duration::ZERO), Some(150));
     assert!(!fixture.part.is_credit_due());
 }
 
@@ -429,7 +433,7 @@ fn refused_data_changes_nothing() {
     }
     assert_eq!(fixture.stream(50, b"x", true), Ok(Stored::Refused));
     assert_eq!(fixture.part.state, State::Recv);
-    assert_eq!(fixture.connection.received(), 41);
+    assert_eq!(fixture.connection.receive.received(), 41);
     assert_eq!(fixture.stream(41, b"x", false), Ok(Stored::Kept));
     assert_eq!(fixture.stream(0, &[1; 10], false), Ok(Stored::Kept));
     assert_eq!(fixture.stream(50, b"x", true), Ok(Stored::Kept));
@@ -464,7 +468,7 @@ fn unordered_reads_earn_credit_once() {
     fixture.stream(20, &[3; 10], false).expect("fits");
     assert_eq!(read_unordered(&mut fixture), Ok(Some((20, vec![3; 10]))));
     let unread = |fixture: &Fixture| {
-        let window = &fixture.connection;
+        let window = &fixture.connection.receive;
         (window.unconsumed(), window.readable())
     };
     assert_eq!(unread(&fixture), (10, 0), "the gap");
@@ -525,7 +529,7 @@ fn reset_is_reported_to_a_reader_without_order() {
     assert_eq!(read_unordered(&mut fixture), Ok(Some((10, vec![2; 10]))));
     fixture.reset(30).expect("fits");
     assert_eq!(read_unordered(&mut fixture), Err(ReadError::Reset(7)));
-    assert_eq!(fixture.connection.unconsumed(), 0);
+    assert_eq!(fixture.connection.receive.unconsumed(), 0);
     let stopped = {
         let mut fixture = Fixture::new();
         fixture.stop().expect("open");

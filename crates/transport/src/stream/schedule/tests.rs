@@ -348,3 +348,67 @@ mod properties {
         }
     }
 }
+
+/// Returns the shares of the questions, and whether the stream 9 with each leads its group, and is preceded.
+fn places(schedule: &Schedule, shares: &[Share]) -> Vec<(bool, bool)> {
+    let place = |share| (schedule.is_led_by(0, share, 9), schedule.precede(0, share));
+    shares.iter().map(place).collect()
+}
+
+#[test]
+fn highest_of_a_group_leads_it_in_a_line_and_in_a_tree() {
+    let share = |session, priority, group, order| Share {
+        session,
+        priority,
+        group,
+        order,
+        ..Share::default()
+    };
+    let mut schedule = Schedule::default();
+    schedule.push(0, &share(1, 0, 0, 5), 3);
+    schedule.push(0, &share(1, 0, 0, 4), 4);
+    let shares = [
+        share(1, 0, 0, 6),
+        share(1, 0, 0, 5),
+        share(1, 0, 0, 4),
+        share(1, 1, 0, -9),
+        share(1, -1, 0, 9),
+        share(2, 0, 0, 0),
+    ];
+    let expected = [
+        (true, false),
+        (false, false),
+        (false, true),
+        (true, false),
+        (false, true),
+        (true, false),
+    ];
+    assert_eq!(places(&schedule, &shares), expected, "a line");
+    schedule.push(0, &share(7, 0, 0, 99), 5);
+    assert!(schedule.tree.is_some());
+    assert_eq!(places(&schedule, &shares), expected, "a tree");
+    // A group beside it.
+    assert_eq!(
+        places(&schedule, &[share(1, 0, 2, -50)]),
+        [(true, false)],
+        "a group beside it"
+    );
+    // Its own place does not count.
+    schedule.push(0, &share(1, 0, 0, 6), 9);
+    assert!(schedule.is_led_by(0, &share(1, 0, 0, 6), 9));
+}
+
+#[test]
+fn levels_of_keys_keep_the_order_of_class_and_priority() {
+    let ends = [i32::MIN, -1, 0, 1, i32::MAX];
+    let levels = [i8::MIN, -1, 0, 1, i8::MAX].map(|class| ends.map(|priority| (class, priority)));
+    let levels: Vec<_> = levels.into_iter().flatten().collect();
+    for (class, priority) in &levels {
+        let key = Key::new(*class, *priority, 3, 0);
+        assert_eq!(key.parts(), (*class, *priority, 3));
+    }
+    for pair in levels.windows(2) {
+        let keys = [pair[0], pair[1]].map(|(class, priority)| Key::new(class, priority, 0, 0));
+        assert!(keys[1] < keys[0], "{pair:?}");
+    }
+}

@@ -1,6 +1,6 @@
 //! Streams of several sessions or groups.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
 
 use super::line::{Item, Key, Line};
@@ -34,6 +34,44 @@ impl Tree {
         let sessions = self.classes.values().flat_map(Turns::iter);
         let groups = sessions.flat_map(BTreeMap::values);
         groups.flat_map(Turns::iter).flat_map(Line::iter)
+    }
+
+    /// Returns true if all other streams of its group have lower places than this one, and none of its session a
+    /// higher priority.
+    pub(super) fn is_led_by(&self, class: i8, share: &Share, stream: u32) -> bool {
+        let Some(sessions) = self.classes.get(&Reverse(class)) else {
+            return true;
+        };
+        let Some((Reverse(highest), groups)) = sessions
+            .get(share.session)
+            .and_then(BTreeMap::first_key_value)
+        else {
+            return true;
+        };
+        match share.priority.cmp(highest) {
+            Ordering::Less => false,
+            Ordering::Greater => true,
+            Ordering::Equal => groups
+                .get(share.group)
+                .is_none_or(|line| line.is_led_by(key(share.order, 0), stream)),
+        }
+    }
+
+    /// Returns true if a stream of the session and the group, or of the session with a higher priority, has a higher place
+    /// than this share.
+    pub(super) fn precede(&self, class: i8, share: &Share) -> bool {
+        let sessions = self.classes.get(&Reverse(class));
+        let levels = sessions.and_then(|sessions| sessions.get(share.session));
+        let Some((Reverse(highest), groups)) = levels.and_then(BTreeMap::first_key_value) else {
+            return false;
+        };
+        match share.priority.cmp(highest) {
+            Ordering::Less => true,
+            Ordering::Greater => false,
+            Ordering::Equal => groups
+                .get(share.group)
+                .is_some_and(|line| line.has_before(key(share.order, 0))),
+        }
     }
 
     /// Adds a stream.

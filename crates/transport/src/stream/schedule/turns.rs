@@ -50,6 +50,10 @@ impl<T: Default> Turns<T> {
         Some((*id, &mut member.content))
     }
 
+    pub(super) fn get(&self, id: u32) -> Option<&T> {
+        self.members.get(&id).map(|member| &member.content)
+    }
+
     pub(super) fn get_mut(&mut self, id: u32) -> Option<&mut T> {
         self.members.get_mut(&id).map(|member| &mut member.content)
     }

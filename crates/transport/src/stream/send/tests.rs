@@ -2,6 +2,7 @@ use courser_base::Side;
 use courser_wire::frame::Frames;
 use courser_wire::{Direction, Frame};
 
+use super::fit::MAX_SPAN;
 use super::*;
 use crate::space::sent::FrameLists;
 use crate::stream::StreamsConfig;

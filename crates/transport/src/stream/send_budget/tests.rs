@@ -132,3 +132,17 @@ fn sessions_that_send_hold_equal_parts() {
     budget.on_held(1, SEND_BUFFER_MIN / 2, 0);
     assert_eq!(connection(&budget, 1), SEND_BUFFER_MIN / 2);
 }
+
+#[test]
+fn leading_writers_are_bounded() {
+    let mut budget = budget();
+    for index in 0..100 {
+        budget.wait(0, id(index));
+        budget.wait_to_lead(id(index), |_| true);
+        budget.wait_to_lead(id(index), |_| true);
+    }
+    assert_eq!(budget.leads().len(), 16);
+    budget.wait_to_lead(id(20), |other| other == id(3));
+    assert_eq!(budget.leads(), [id(3), id(20)], "others have left");
+    assert_eq!(budget.next_lead(), Some(id(3)));
+}

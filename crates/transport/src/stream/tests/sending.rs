@@ -431,8 +431,212 @@ fn little_is_written_beside_transfers_that_fill_the_memory() {
     })
     .take_while(Result::is_ok)
     .collect();
+    let first = StreamId::new(Side::Client, BIDI, 2);
+    assert_eq!(end.streams.blocked_by(first), Ok(None), "it was written");
     // An eighth of 128 KiB.
     assert_eq!(requests, [[Ok(1000); 16].as_slice(), &[Ok(384)]].concat());
+}
+
+/// Opens a stream with an order.
+fn open_ordered(end: &mut End, order: i64) -> StreamId {
+    let id = end.streams.open(UNI).unwrap();
+    end.streams.set_order(id, order).unwrap();
+    id
+}
+
+/// Returns an end whose memory is filled by streams with the orders 1 to 50.
+fn full_of_orders() -> End {
+    let config = StreamsConfig {
+        stream_receive_window: 1 << 30,
+        receive_window: 1 << 30,
+        max_uni: 1000,
+        ..StreamsConfig::default()
+    };
+    let mut end = End::new(Side::Client, &config);
+    for order in (1..=50).rev() {
+        let id = open_ordered(&mut end, order);
+        while end.streams.write(id, &[1; 4096]).is_ok() {}
+    }
+    // The limit of 128 KiB, and an eighth of it for little writes.
+    assert_eq!(end.streams.undelivered().bytes, 144 << 10);
+    end
+}
+
+/// Limits K636 and K645: a stream of a higher order than all in the full memory is written and sent at once, and its writer
+/// continues before all others.
+#[test]
+fn newest_order_is_written_and_sent_while_older_ones_fill_the_memory() {
+    let mut end = full_of_orders();
+    let newest = open_ordered(&mut end, 51);
+    let mut left = 40_000;
+    let mut flying = Vec::new();
+    let mut sent = 0;
+    let written = end.streams.write(newest, &vec![2; left]);
+    assert_eq!(written, Ok(16 << 10));
+    left -= 16 << 10;
+    assert_eq!(
+        end.streams.write(newest, &vec![2; left]),
+        Err(WriteError::Blocked)
+    );
+    while sent < 40_000 {
+        let packet = end.send().expect("there is data");
+        for frame in packet.frames() {
+            let Frame::Stream(frame) = frame else {
+                panic!("only STREAM frames")
+            };
+            if sent == 40_000 {
+                // The rest of the last packet is for others.
+                break;
+            }
+            assert_eq!(frame.id, newest, "after {sent} bytes");
+            sent += frame.data.len();
+        }
+        flying.push(packet);
+        // Acknowledgements come after some packets.
+        if flying.len() > 4 {
+            let acked = flying.remove(0);
+            end.on_acked(&acked);
+        }
+        for event in end.events() {
+            assert_eq!(event, StreamEvent::Writable { id: newest });
+            while let Ok(written) = end.streams.write(newest, &vec![2; left])
+                && written > 0
+            {
+                left -= written;
+            }
+        }
+    }
+    assert_eq!(left, 0);
+}
+
+/// Attack A335: a peer acknowledges nothing, while each stream has a higher order than those before.
+#[test]
+fn rising_orders_take_a_bounded_part_of_the_memory() {
+    let mut end = full_of_orders();
+    let ids: Vec<_> = (51..400)
+        .map(|order| {
+            let id = open_ordered(&mut end, order);
+            while end.streams.write(id, &[2; 16 << 10]).is_ok() {}
+            id
+        })
+        .collect();
+    // A quarter beyond the limit.
+    assert_eq!(end.streams.undelivered().bytes, 160 << 10);
+    // The highest that waits is woken, and none else.
+    let mut events = Vec::new();
+    while events.is_empty() {
+        let packet = end.send().expect("there is data");
+        end.on_acked(&packet);
+        events = end.events();
+    }
+    let highest = *ids.last().unwrap();
+    assert_eq!(events, [StreamEvent::Writable { id: highest }]);
+    assert!(end.streams.write(highest, &[2; 4096]).is_ok());
+    let lower = end.streams.write(ids[0], &[2; 4096]);
+    assert_eq!(lower, Err(WriteError::Blocked));
+}
+
+/// Limit K652: a stream gets its order after its header is written.
+#[test]
+fn header_of_a_new_stream_is_written_into_full_memory() {
+    let mut end = full_of_orders();
+    let newest = open_ordered(&mut end, 51);
+    while end.streams.write(newest, &[2; 16 << 10]).is_ok() {}
+    let id = end.streams.open(UNI).unwrap();
+    assert_eq!(end.streams.write(id, &[3; 4]), Err(WriteError::Blocked));
+    assert_eq!(end.streams.write_header(id, &[3; 40]), Ok(16));
+    assert_eq!(end.streams.write(id, &[3; 4]), Err(WriteError::Blocked));
+}
+
+/// Publishers that rank groups anew give the newest one the order that the one before has still, and lower that a moment later.
+#[test]
+fn writer_that_leads_since_others_were_lowered_is_woken() {
+    let mut end = full_of_orders();
+    let before = open_ordered(&mut end, 51);
+    while end.streams.write(before, &[2; 4096]).is_ok() {}
+    let newest = open_ordered(&mut end, 51);
+    let mut written = 0;
+    while let Ok(len) = end.streams.write(newest, &[3; 1000]) {
+        written += len;
+    }
+    end.streams.set_order(before, 50).unwrap();
+    let mut events = Vec::new();
+    let mut flying = Vec::new();
+    while events.is_empty() {
+        let packet = end.send().expect("there is data");
+        flying.push(packet);
+        let acked = flying.remove(0);
+        end.on_acked(&acked);
+        events = end.events();
+        events.retain(|event| *event != StreamEvent::Writable { id: before });
+        assert!(
+            end.streams.undelivered().bytes > 100 << 10,
+            "most waits still"
+        );
+    }
+    assert_eq!(events, [StreamEvent::Writable { id: newest }]);
+    assert!(
+        end.streams.write(newest, &[3; 1000]).is_ok(),
+        "after {written}"
+    );
+}
+
+/// Limit K654: of the writers that wait, the newest 64 are compared.
+#[test]
+fn writers_before_the_newest_64_wait_for_a_quarter_of_the_memory() {
+    for (later, wakes) in [(63, true), (64, false)] {
+        let mut end = full_of_orders();
+        let before = open_ordered(&mut end, 51);
+        while end.streams.write(before, &[2; 4096]).is_ok() {}
+        let newest = open_ordered(&mut end, 51);
+        while end.streams.write(newest, &[3; 1000]).is_ok() {}
+        for _ in 0..later {
+            let id = open_ordered(&mut end, -1);
+            assert_eq!(end.streams.write(id, &[4; 9]), Err(WriteError::Blocked));
+        }
+        end.streams.set_order(before, 50).unwrap();
+        let mut is_woken = false;
+        while end.streams.undelivered().bytes > 130 << 10 {
+            let packet = end.send().expect("there is data");
+            end.on_acked(&packet);
+            is_woken |= end.events().contains(&StreamEvent::Writable { id: newest });
+        }
+        assert_eq!(is_woken, wakes, "{later}");
+    }
+}
+
+/// Streams of a group wait for those of their own group only, and each group is written while others fill the memory.
+#[test]
+fn first_stream_of_each_group_is_written_while_others_fill_the_memory() {
+    let mut end = full_of_orders();
+    let other = open_ordered(&mut end, -5);
+    end.streams.set_group(other, 7).unwrap();
+    assert_eq!(end.streams.write(other, &[2; 10_000]), Ok(10_000));
+    let lower = open_ordered(&mut end, -6);
+    end.streams.set_group(lower, 7).unwrap();
+    assert_eq!(
+        end.streams.write(lower, &[2; 10_000]),
+        Err(WriteError::Blocked)
+    );
+}
+
+/// The maximum that a program sets includes the part for the first of each group.
+#[test]
+fn part_for_the_highest_order_is_within_the_maximum() {
+    let config = StreamsConfig {
+        stream_receive_window: 1 << 30,
+        receive_window: 1 << 30,
+        send_buffer_max: 64 << 10,
+        unsent_limit: 64 << 10,
+        ..StreamsConfig::default()
+    };
+    let mut end = End::new(Side::Client, &config);
+    let older = open_ordered(&mut end, 1);
+    while end.streams.write(older, &[1; 4096]).is_ok() {}
+    assert_eq!(end.streams.undelivered().bytes, 56 << 10);
+    let newest = open_ordered(&mut end, 2);
+    assert_eq!(end.streams.write(newest, &[1; 20_000]), Ok(8 << 10));
+    assert_eq!(end.streams.undelivered().bytes, 64 << 10);
 }
 
 /// Returns the bytes that each of the streams has sent in `packets` packets.

@@ -241,15 +241,74 @@ fn windows_grow_while_they_hold_the_sender_back() {
         client.now += RTT;
         server.now = client.now;
     }
-    let state = server
-        .streams
-        .table
-        .find(id)
-        .map(|key| server.streams.table.at(key))
-        .unwrap();
-    let window =
-        state.receive.credit_to_send(server.now, RTT).unwrap() - client.streams.flow.send.used();
+    let streams = &mut server.streams;
+    let key = streams.table.find(id).expect("it is open");
+    let state = streams.table.at(key);
+    let credit = state
+        .receive
+        .credit_to_send(server.now, RTT, &mut streams.flow);
+    let window = credit.expect("it is read") - client.streams.flow.send.used();
     assert_eq!(window, config.stream_receive_window_max);
+}
+
+/// Attack A375, fault F176: as many fast streams as a new connection bears at their first windows. Their windows grow, and then
+/// nobody reads them.
+#[test]
+fn streams_that_nobody_reads_any_more_leave_credit_to_others() {
+    let config = StreamsConfig::default();
+    let (mut client, mut server) = (
+        End::new(Side::Client, &config),
+        End::new(Side::Server, &config),
+    );
+    let ids: Vec<StreamId> = (0..3).map(|_| client.streams.open(UNI).unwrap()).collect();
+    let block = vec![1; 64 << 10];
+    let exchange = |client: &mut End, server: &mut End, are_read: bool| {
+        loop {
+            for &id in &ids {
+                while client.streams.write(id, &block).is_ok() {}
+            }
+            let Some(packet) = client.send() else { break };
+            server.receive(&packet).unwrap();
+            client.on_acked(&packet);
+        }
+        for &id in &ids {
+            while are_read && let Ok(Some(_)) = server.read(id, 1 << 20) {}
+        }
+        for packet in server.send_and_ack_all() {
+            client.receive(&packet).unwrap();
+        }
+        client.now += RTT;
+        server.now = client.now;
+    };
+    for _ in 0..8 {
+        exchange(&mut client, &mut server, true);
+    }
+    for _ in 0..8 {
+        exchange(&mut client, &mut server, false);
+    }
+    let unread = server.streams.flow.receive.unconsumed();
+    assert!(
+        unread > 2 * config.receive_window,
+        "{unread}: they have grown"
+    );
+    let other = client.streams.open(UNI).unwrap();
+    client.streams.write(other, &block).unwrap();
+    while let Some(packet) = client.send() {
+        server.receive(&packet).unwrap();
+    }
+    let read = server.read(other, 1 << 20).unwrap().map(|it| it.len());
+    assert_eq!(read, Some(block.len()));
+    // What the windows had grown by is counted no more when the streams are over.
+    for &id in &ids {
+        client.streams.reset(id, 0).unwrap();
+    }
+    for packet in client.send_and_ack_all() {
+        server.receive(&packet).unwrap();
+    }
+    for &id in &ids {
+        assert!(server.read(id, 1).is_err());
+    }
+    assert_eq!(server.streams.flow.grown(), 0);
 }
 
 #[test]

@@ -43,6 +43,33 @@ fn packets_that_the_system_refuses_are_dropped_and_counted() {
     }
 }
 
+/// Fault F178.
+#[test]
+fn joined_packets_that_the_system_refuses_are_passed_one_by_one() {
+    let packet = |number: u32| {
+        let builder = etherparse::PacketBuilder::ipv4([192, 0, 2, 1], [198, 51, 100, 7], 64);
+        let builder = builder.tcp(1000, 443, number * 500, 1000).ack(1);
+        let mut bytes = Vec::new();
+        builder.write(&mut bytes, &[7; 500]).unwrap();
+        // Packets that must not be fragmented have any identification.
+        bytes[6] = 0x40;
+        bytes[10..12].fill(0);
+        let sum = crate::checksum::finish(crate::checksum::sum(&bytes[..20]));
+        bytes[10..12].copy_from_slice(&sum);
+        Bytes::from(bytes)
+    };
+    // A file that answers each write with EINVAL.
+    let device = device_of("/proc/self/oom_score_adj", true);
+    let mut packets: Vec<_> = (0..3).map(packet).collect();
+    let mut joiner = Joiner::default();
+    joiner.join(&packets, true);
+    assert_eq!(joiner.runs().len(), 1);
+    let written = device
+        .write_many(&mut WriteBuffer::new(), &mut packets)
+        .unwrap();
+    assert_eq!((written.packets, written.dropped, written.calls), (0, 3, 4));
+}
+
 #[test]
 fn device_that_was_removed_is_an_error() {
     let error = || Err(io::Error::from_raw_os_error(libc::EBADFD));

@@ -227,3 +227,55 @@ fn million_short_streams_need_no_memory() {
     }
     assert!(limit > 1_000_000);
 }
+
+/// The task of the CONNECT stream sleeps while streams are read and written within their limits.
+#[test]
+fn only_due_capsules_and_the_end_are_outputs() {
+    let mut session = small();
+    assert!(!session.has_output());
+    assert_eq!(session.reserve_data(10), 10);
+    assert_eq!(session.open_stream(BIDI), Ok(()));
+    for _ in 0..49 {
+        assert_eq!(session.on_data(NOW, 10), Ok(()));
+        session.on_consumed(NOW, RTT, 10);
+        assert!(!session.has_output());
+    }
+    assert_eq!(session.on_data(NOW, 10), Ok(()));
+    session.on_consumed(NOW, RTT, 10);
+    assert!(session.has_output(), "half of the window is used");
+    assert_eq!(outputs(&mut session).len(), 1);
+    assert!(!session.has_output());
+    assert_eq!(session.on_stream(NOW, UNI), Ok(()));
+    assert!(!session.has_output());
+    session.on_stream_ended(UNI);
+    assert!(session.has_output(), "a quarter of two streams is one");
+    assert_eq!(outputs(&mut session).len(), 1);
+    assert_eq!(session.reserve_data(10_000), 990);
+    assert!(session.has_output(), "the peer is told that it holds back");
+    assert_eq!(outputs(&mut session).len(), 1);
+    session.drain();
+    assert!(session.has_output());
+    assert_eq!(outputs(&mut session).len(), 1);
+    session.close(NOW, bye());
+    assert!(session.has_output());
+    assert_eq!(outputs(&mut session).len(), 2);
+    assert!(!session.has_output());
+}
+
+/// A reset overtakes what the CONNECT stream has not accepted.
+#[test]
+fn reset_for_a_violation_waits_for_nothing() {
+    let mut session = small();
+    session.drain();
+    assert_eq!(session.poll_reset(), None);
+    assert_eq!(session.on_data(NOW, 1001), Err(code::SESSION_GONE));
+    assert_eq!(session.poll_reset(), Some(code::FLOW_CONTROL_ERROR));
+    assert_eq!(session.poll_reset(), None);
+    assert!(session.is_over());
+    // The end of this end waits for its capsule, until its time has passed.
+    let mut session = small();
+    session.close(NOW, bye());
+    assert_eq!(session.poll_reset(), None);
+    session.on_timeout(after(5_000));
+    assert_eq!(session.poll_reset(), Some(code::SESSION_GONE));
+}

@@ -234,7 +234,7 @@ proptest! {
     #[test]
     fn ranges_of_hostile_frames_descend_and_are_as_many_as_announced(bytes in hostile_bytes(64)) {
         for frame_type in [FrameType::ACK, FrameType::ACK_ECN] {
-            if let Ok(ack) = Ack::decode(&mut Reader::new(&bytes), frame_type.0) {
+            if let Ok(ack) = Ack::decode(&mut Reader::new(&bytes), frame_type == FrameType::ACK_ECN) {
                 let ranges: Vec<_> = ack.ranges().collect();
                 prop_assert_eq!(ranges.len() as u64, ack.range_count());
                 prop_assert_eq!(*ranges[0].end(), ack.largest);

@@ -55,5 +55,5 @@ async fn memory_of_a_burst_of_clients_returns_to_the_system() {
     });
     let kept = kept.await;
     println!("{CLIENTS} clients: {full} KiB, {kept} KiB afterwards");
-    assert!(first.close_reason().is_none());
+    assert_eq!(first.close_reason(), None);
 }

@@ -21,6 +21,7 @@ mod memory_tcp;
 mod monitoring;
 mod moves;
 mod names;
+mod observed;
 mod proxy;
 mod refused_lines;
 #[cfg(unix)]
@@ -32,7 +33,7 @@ mod shards;
 #[cfg(unix)]
 mod signals;
 mod target;
-mod tls;
+pub(crate) mod tls;
 mod tls_notes;
 #[cfg(target_os = "linux")]
 mod upgrade;
@@ -45,7 +46,7 @@ use std::time::Duration;
 
 /// Adds a time limit to a future, so that a test that hangs fails at the caller's line.
 #[track_caller]
-fn within<T>(future: impl Future<Output = T>) -> impl Future<Output = T> {
+pub(crate) fn within<T>(future: impl Future<Output = T>) -> impl Future<Output = T> {
     let place = std::panic::Location::caller();
     async move {
         tokio::time::timeout(Duration::from_secs(180), future)

@@ -4,12 +4,12 @@ use super::serving::Serving;
 use crate::common::{Folder, refusal, run};
 
 /// The paths of a certificate and its key.
-struct CertificateFiles {
-    cert: String,
-    key: String,
+pub(crate) struct CertificateFiles {
+    pub(crate) cert: String,
+    pub(crate) key: String,
 }
 
-fn certificate_for(folder: &Folder, name: &str) -> CertificateFiles {
+pub(crate) fn certificate_for(folder: &Folder, name: &str) -> CertificateFiles {
     let key = rcgen::KeyPair::generate().expect("random numbers");
     let mut params = rcgen::CertificateParams::new([name.to_owned()]).expect("a name");
     // By default all would have the same issuer.

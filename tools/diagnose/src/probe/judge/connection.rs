@@ -26,6 +26,9 @@ pub(crate) fn judge(facts: &Facts, first: &FirstConnection) -> Vec<Finding> {
         .costs(15),
         None => Finding::unknown("key update", "not tried"),
     });
+    if let Some(address) = first.observed_address {
+        found.push(Finding::fact("observed address", address.to_string()));
+    }
     found.push(rebinding(first.rebinding));
     found.push(migration(facts, first));
     found
@@ -74,6 +77,9 @@ fn extensions(it: &Parameters) -> Finding {
         (it.reset_stream_at, "RESET_STREAM_AT"),
         (it.has_preferred_address, "a preferred address"),
         (it.has_stateless_reset_token, "a stateless reset token"),
+        (it.has_several_paths, "several paths (RFC 10069)"),
+        (it.reports_addresses, "reports of the client's address"),
+        (it.takes_candidates, "direct paths behind NATs"),
     ];
     let names: Vec<_> = all
         .into_iter()

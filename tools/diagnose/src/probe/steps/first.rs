@@ -71,6 +71,7 @@ fn add_observations(probe: &ProbeConnection, first: &mut FirstConnection) {
     first.spins = log.spins;
     first.mtu = (stats.path.mtu, observed.mtu_done);
     first.spare = [observed.spare_ids, observed.tokens];
+    first.observed_address = probe.connection.observed_address();
 }
 
 /// Waits until ECN is validated and the path MTU is known, for at most [`PATH_TIMEOUT`]: probes that are too
@@ -289,6 +290,9 @@ fn parameters(it: &TransportParameters) -> Parameters {
         grease_quic_bit: it.grease_quic_bit,
         has_version_information: it.version_information.is_some(),
         has_stateless_reset_token: it.stateless_reset_token.is_some(),
+        has_several_paths: it.initial_max_path_id.is_some(),
+        reports_addresses: it.address_discovery.is_some_and(|it| it.provides()),
+        takes_candidates: it.max_candidates.is_some(),
     }
 }
 

@@ -24,7 +24,9 @@ fn bcrypt_of(password: &str) -> String {
 
 async fn client(of: &Credentials, field: &str) -> Result<String, Unknown> {
     let field = HeaderValue::from_str(field).expect("a value");
-    of.client(Some(&field)).await.map(|name| name.to_string())
+    of.client(Some(&field), || false)
+        .await
+        .map(|name| name.to_string())
 }
 
 fn basic(pair: &str) -> String {
@@ -66,7 +68,7 @@ async fn clients_are_found_by_password_and_by_token() {
             assert_eq!(found.as_deref().map_err(|it| *it), expected, "{field}");
         }
     }
-    assert_eq!(all.client(None).await, Err(Unknown::Missing));
+    assert_eq!(all.client(None, || false).await, Err(Unknown::Missing));
 }
 
 #[tokio::test]
@@ -117,7 +119,7 @@ async fn comparisons_at_a_time_are_bounded() {
     let permits = all.shared.comparisons.clone();
     let held = permits.acquire_many(AT_A_TIME as u32).await.expect("open");
     let field = HeaderValue::from_str(&basic("alice:wrong")).expect("a value");
-    let mut waiting = Box::pin(all.client(Some(&field)));
+    let mut waiting = Box::pin(all.client(Some(&field), || false));
     let polled = std::future::poll_fn(|cx| std::task::Poll::Ready(waiting.as_mut().poll(cx)));
     assert!(polled.await.is_pending());
     assert!(client(&all, &basic("alice:x")).await.is_ok());
@@ -135,4 +137,79 @@ async fn comparisons_at_a_time_are_bounded() {
     all.shared.correct.lock().remove(&all.keyed("alice", "x"));
     assert!(client(&all, &basic("alice:x")).await.is_ok());
     assert_eq!(all.shared.correct.lock().len(), 1);
+}
+
+/// Attack A403: passwords that wait for others are not compared once there were too many wrong ones, and tokens always are.
+#[tokio::test]
+async fn waiting_passwords_of_an_address_are_blocked_with_it() {
+    let (token, line) = new_token("robot").expect("a name");
+    let file = File::new("blocked", &format!("alice:{}\n{line}\n", bcrypt_of("x")));
+    let all = Credentials::read(&file.0).expect("a valid file");
+    let is_blocked = std::sync::atomic::AtomicBool::new(false);
+    let blocked = || is_blocked.load(std::sync::atomic::Ordering::Relaxed);
+    let field = |pair: &str| HeaderValue::from_str(&basic(pair)).expect("a value");
+    let permits = all.shared.comparisons.clone();
+    let held = permits.acquire_many(AT_A_TIME as u32).await.expect("open");
+    let (right, wrong) = (field("alice:x"), field("alice:wrong"));
+    let mut waiting = Box::pin(all.client(Some(&wrong), blocked));
+    let polled = std::future::poll_fn(|cx| std::task::Poll::Ready(waiting.as_mut().poll(cx)));
+    assert!(polled.await.is_pending());
+    is_blocked.store(true, std::sync::atomic::Ordering::Relaxed);
+    drop(held);
+    assert_eq!(waiting.await, Err(Unknown::Blocked));
+    assert_eq!(
+        all.client(Some(&right), blocked).await,
+        Err(Unknown::Blocked)
+    );
+    let token = field(&format!("robot:{token}"));
+    assert!(all.client(Some(&token), blocked).await.is_ok());
+    is_blocked.store(false, std::sync::atomic::Ordering::Relaxed);
+    assert!(all.client(Some(&right), blocked).await.is_ok());
+    // What was correct tells nothing while guesses are blocked.
+    is_blocked.store(true, std::sync::atomic::Ordering::Relaxed);
+    assert_eq!(
+        all.client(Some(&right), blocked).await,
+        Err(Unknown::Blocked)
+    );
+}
+
+/// Attack A403: a browser opens many tunnels at once, before the first password is compared.
+#[tokio::test]
+async fn equal_passwords_that_wait_are_compared_once() {
+    let file = File::new("once", &format!("alice:{}\n", bcrypt_of("x")));
+    let all = Credentials::read(&file.0).expect("a valid file");
+    let permits = all.shared.comparisons.clone();
+    let held = permits.acquire_many(AT_A_TIME as u32).await.expect("open");
+    let field = HeaderValue::from_str(&basic("alice:x")).expect("a value");
+    let mut waiting = Box::pin(all.client(Some(&field), || false));
+    let polled = std::future::poll_fn(|cx| std::task::Poll::Ready(waiting.as_mut().poll(cx)));
+    assert!(polled.await.is_pending());
+    let name: Arc<str> = "somebody".into();
+    all.shared
+        .correct
+        .lock()
+        .insert(all.keyed("alice", "x"), name.clone());
+    drop(held);
+    assert_eq!(waiting.await, Ok(name));
+}
+
+/// Attack A378: hashes of different costs tell nothing, since each unknown name has those of some client.
+#[test]
+fn unknown_names_cost_as_much_as_one_of_the_known_ones() {
+    let entry = |name: &str, secret| Entry {
+        name: name.into(),
+        secret,
+    };
+    let entries = [
+        entry("robot", Secret::Sha256([0; 32])),
+        entry("alice", Secret::Bcrypt("cheap".into())),
+        entry("bob", Secret::Bcrypt("costly".into())),
+    ];
+    let chosen = |byte| stand_in(&entries, &[byte; 32]);
+    let names: Vec<_> = (0..=255).map(chosen).collect();
+    assert!(names.iter().all(|it| ["alice", "bob"].contains(it)));
+    assert!(names.contains(&"alice") && names.contains(&"bob"));
+    assert_eq!(stand_in(&entries[..1], &[7; 32]), "");
+    assert_eq!(hashes_of(&entries, "bob").len(), 1);
+    assert!(hashes_of(&entries, "robot").is_empty());
 }

@@ -33,6 +33,80 @@ async fn close_passes_a_proxy_whose_streams_are_full() {
     );
 }
 
+/// An upstream server that accepts sessions and keeps the bytes of their CONNECT streams.
+fn raw_upstream(seen: tokio::sync::mpsc::UnboundedSender<Vec<u8>>) -> (ServerHandle, Identity) {
+    let identity = Identity::dev().expect("random numbers");
+    let bound = server(&identity, any_origin());
+    let handle = bound.handle();
+    let service = tower::service_fn(move |mut request: Request<server::Body>| {
+        let seen = seen.clone();
+        async move {
+            let upgrade = h3::upgrade(&mut request).expect("a CONNECT");
+            tokio::spawn(async move {
+                let mut stream = upgrade.await.expect("accepted");
+                let mut content = Vec::new();
+                while let Ok(Some(chunk)) = stream.read_chunk().await {
+                    content.extend_from_slice(&chunk);
+                }
+                seen.send(content)
+            });
+            Ok::<_, std::convert::Infallible>(Response::new(h3::Empty::new()))
+        }
+    });
+    let serving = bound.service(service);
+    tokio::spawn(async move { serving.await });
+    (handle, identity)
+}
+
+/// WT-h3-093: the capsules of flow control are those of a hop. What a client sends of them reaches the proxy, and its close
+/// the server behind.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn capsules_of_flow_control_end_at_the_proxy() {
+    let (sender, mut seen) = tokio::sync::mpsc::unbounded_channel();
+    let (far, identity) = raw_upstream(sender);
+    let gate = Gate::to(far.local_addr(), &identity);
+    let client = gate.client().await;
+    let uri = format!("https://localhost:{}/any", client.port);
+    let token = h3::Protocol::new("webtransport-h3").expect("a token");
+    let request = Request::connect(uri)
+        .extension(token)
+        .body(())
+        .expect("valid");
+    let response = within(client.http3.connect(request))
+        .await
+        .expect("accepted");
+    let mut stream = response.into_body();
+    // A number that occurs nowhere else, far above the initial limits.
+    let value = [0xc0, 0, 0x5a, 0xa5, 0x12, 0x34, 0x56, 0x78];
+    // WT_MAX_DATA, WT_MAX_STREAMS in both directions, WT_DATA_BLOCKED, WT_STREAMS_BLOCKED in both.
+    for kind in [
+        0x190b_4d3d_u32,
+        0x190b_4d3f,
+        0x190b_4d40,
+        0x190b_4d41,
+        0x190b_4d43,
+        0x190b_4d44,
+    ] {
+        let kind = (kind | 0x8000_0000).to_be_bytes();
+        let capsule = [&kind[..], &[8], &value].concat();
+        within(stream.write_chunk(capsule.into()))
+            .await
+            .expect("open");
+    }
+    // WT_CLOSE_SESSION with code 5.
+    let close = [&[0x68, 0x43, 9, 0, 0, 0, 5][..], b"tired"].concat();
+    within(stream.write_chunk(close.into()))
+        .await
+        .expect("open");
+    within(tokio::io::AsyncWriteExt::shutdown(&mut stream))
+        .await
+        .expect("open");
+    let content = within(seen.recv()).await.expect("an end");
+    let has = |part: &[u8]| content.windows(part.len()).any(|it| it == part);
+    assert!(has(b"tired"), "{content:x?}");
+    assert!(!has(&value[1..]), "{content:x?}");
+}
+
 /// A391: what a slow upstream server does not read stays with the client, and other sessions are not slower.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slow_receivers_hold_their_sender_back_and_nobody_else() {
