@@ -296,12 +296,13 @@ impl InterimGuard {
         Interim(Target::Http3(self.0.clone()))
     }
 
-    /// Implements [`Respond::cancelled`] while the service holds the response.
-    pub(super) fn cancelled(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        let state = lock(&self.0.state);
-        let UnansweredState::Open(open) = &*state else {
+    /// Records that the request waits for its service, and implements [`Respond::cancelled`] while that holds the response.
+    pub(super) fn wait_for_service(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let mut state = lock(&self.0.state);
+        let UnansweredState::Open(open) = &mut *state else {
             unreachable!("open until this is consumed")
         };
+        open.respond.wait_for_service();
         open.respond.cancelled()
     }
 

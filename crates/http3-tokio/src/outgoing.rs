@@ -107,6 +107,16 @@ impl Outgoing {
         }
     }
 
+    /// Counts the request among those that wait for their client, because its header section is incomplete.
+    pub(super) fn wait_for_head(&mut self) {
+        self.waiting.on_waiting(&self.guard.waiting);
+    }
+
+    /// Ends what [`wait_for_head`](Self::wait_for_head) began: the request waits for its service.
+    pub(super) fn wait_for_service(&mut self) {
+        self.waiting.end(&self.guard.waiting);
+    }
+
     /// Records the end of the message. Returns the code for a reset, only once.
     fn on_end(&mut self) -> Option<Code> {
         let code = self.reset_code.take()?;

@@ -270,6 +270,11 @@ impl Respond {
         Ok(())
     }
 
+    /// Records that the request waits for its service.
+    pub(super) fn wait_for_service(&mut self) {
+        self.outgoing.wait_for_service();
+    }
+
     /// Completes when the client has cancelled the request or the connection is closed.
     pub(super) fn cancelled(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let stopped = self.outgoing.send.stopped();

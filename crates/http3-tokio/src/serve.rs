@@ -310,6 +310,7 @@ where
         }
         let request = || request.into_request();
         let call = call(&mut service, &settings.admission, request, || {
+            respond.wait_for_service();
             respond.cancelled()
         });
         let (outcome, in_flight) = call.await;
@@ -355,7 +356,7 @@ where
         request
     };
     let call = call(&mut service, &settings.admission, request, || {
-        guard.cancelled()
+        guard.wait_for_service()
     });
     let (outcome, in_flight) = call.await;
     let response = match outcome {
@@ -427,12 +428,13 @@ enum Outcome<B> {
     Cancelled,
 }
 
-/// Calls the service with a request as soon as it is ready, if the request is admitted.
+/// Calls the service with a request as soon as it is ready, if the request is admitted. `on_wait` is called if its
+/// response is not ready at once.
 async fn call<S, A>(
     service: &mut S,
     admission: &A,
     request: impl FnOnce() -> Request<Body>,
-    cancelled: impl Fn() -> Cancelled,
+    on_wait: impl FnMut() -> Cancelled,
 ) -> (Outcome<S::ResponseBody>, Option<A::InFlight>)
 where
     A: Admission,
@@ -453,7 +455,7 @@ where
         admitted.map(|request| service.call(request))
     });
     let outcome = match response.as_mut().as_pin_mut() {
-        Some(response) => respond_in_time(response, &mut limit, cancelled).await,
+        Some(response) => respond_in_time(response, &mut limit, on_wait).await,
         None => Outcome::Refused(refusal.unwrap_or(StatusCode::SERVICE_UNAVAILABLE)),
     };
     (outcome, Some(in_flight))
@@ -475,7 +477,7 @@ async fn ready<S: HttpService<B>, B>(
 async fn respond_in_time<B, E: Into<BoxError>>(
     mut response: Pin<&mut impl Future<Output = Result<Response<B>, E>>>,
     limit: &mut TimeLimit,
-    cancelled: impl Fn() -> Cancelled,
+    mut on_wait: impl FnMut() -> Cancelled,
 ) -> Outcome<B> {
     // Most services respond at once, so that the check for a cancelled request can be skipped.
     let mut waiting = None;
@@ -486,7 +488,7 @@ async fn respond_in_time<B, E: Into<BoxError>>(
                 Err(error) => Outcome::Failed(error.into()),
             });
         }
-        let cancelled = waiting.get_or_insert_with(&cancelled);
+        let cancelled = waiting.get_or_insert_with(&mut on_wait);
         if cancelled.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Outcome::Cancelled);
         }

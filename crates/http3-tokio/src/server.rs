@@ -1,6 +1,8 @@
 //! The server end of a connection.
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -93,19 +95,20 @@ impl ServerConnection {
         if self.0.extensions().has_any_bidirectional() {
             return Ok(self.unresolved(self.0.0.next_request().await?));
         }
-        std::future::poll_fn(|cx| {
-            let may_accept = self.0.waiting.poll_accept(cx);
-            if may_accept.is_pending() {
-                self.0.write_answers();
-            }
-            may_accept
-        })
-        .await;
         loop {
-            let accepted = self
+            let accepting = self
                 .0
                 .quic
                 .accept_bi_at(priority::level_of_new, || self.0.write_answers());
+            let mut accepting = pin!(accepting);
+            // Asked in each poll, because responses may begin to wait while no stream arrives.
+            let accepted = std::future::poll_fn(|cx| {
+                if self.0.waiting.poll_accept(cx).is_pending() {
+                    self.0.write_answers();
+                    return Poll::Pending;
+                }
+                accepting.as_mut().poll(cx)
+            });
             let (send, receive) = accepted.await?;
             let stream = send.id();
             // Registered first, because its datagrams count as early ones until then.

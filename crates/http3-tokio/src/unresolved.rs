@@ -73,7 +73,8 @@ impl Unresolved {
     /// # Cancel safety
     /// Not safe: dropping the future resets the request.
     pub async fn resolve(self) -> Result<(Request<Body>, Respond), Error> {
-        let (head, respond) = self.arrive().await?;
+        let (head, mut respond) = self.arrive().await?;
+        respond.wait_for_service();
         Ok((head.into_request(), respond))
     }
 
@@ -105,8 +106,12 @@ impl Unresolved {
     }
 
     /// Waits for the rest of the header section.
+    ///
+    /// The request counts towards limit K430 meanwhile, and until its service has been called and has to wait. Otherwise a
+    /// client could open as many as it has streams, and complete all of them at once.
     async fn wait_for_headers(&mut self) -> Result<Step, Failure> {
         let stopped = self.outgoing.send.stopped();
+        self.outgoing.wait_for_head();
         let step = std::future::poll_fn(|cx| self.incoming.poll_step(cx));
         match unless_cancelled(step, stopped, self.head_timeout).await {
             Ok(step) => step,

@@ -1,4 +1,4 @@
-//! A limit on the responses of a connection that wait for their client (attacks A24, A88).
+//! A limit on the requests of a connection that wait for their client (attacks A24, A88).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -7,7 +7,8 @@ use std::task::{Context, Poll};
 use courser_base::Mutex;
 use courser_base::foreign::ForeignWaker;
 
-/// Counts the responses of a connection that have waited for their client to take more, until they end.
+/// Counts the responses of a connection that have waited for their client to take more, until they end, and the requests
+/// whose header section is incomplete, until their service has to wait.
 ///
 /// A response in progress takes a few kilobytes, and a client may open hundreds of requests without reading
 /// any response. Beyond [`MAX_WAITING`] further requests are therefore accepted in proportion to the bytes that
@@ -21,7 +22,8 @@ pub(super) struct WaitingResponses {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Responses that have waited, and those whose futures were not polled yet and may have to.
+    /// Responses that have waited, requests without their whole header section, and those whose futures were not polled
+    /// yet and may have to wait.
     waiting: u64,
     /// Bytes of these responses that were written since they first waited.
     taken: u64,

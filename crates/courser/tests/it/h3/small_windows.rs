@@ -128,3 +128,71 @@ async fn requests_wait_while_many_responses_are_unread() {
     }
     assert_eq!(calls.load(SeqCst), 2 * UNREAD);
 }
+
+/// Opens `number` requests whose header sections lack a byte, and completes all of them together. Returns how often the
+/// service was called a while after `expected` calls, and the streams.
+async fn complete_together<F>(
+    number: u64,
+    expected: usize,
+    service: impl Fn() -> F + Clone + Send + 'static,
+) -> (usize, impl Sized)
+where
+    F: Future<Output = super::Answer> + Send + 'static,
+{
+    let of_client = TransportConfig {
+        stream_receive_window: 100,
+        stream_receive_window_max: 100,
+        ..TransportConfig::default()
+    };
+    let of_server = TransportConfig {
+        max_bidi_streams: number,
+        ..TransportConfig::default()
+    };
+    let pair = pair_between(of_client, of_server, |config| config);
+    let (client, server) = pair.connect().await;
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = calls.clone();
+    let service = tower_of(move |_| {
+        counted.fetch_add(1, SeqCst);
+        service()
+    });
+    crate::common::spawn(async move { h3::serve(server, service).await });
+    // HEADERS with GET https://localhost/.
+    let head = b"\x01\x10\0\0\xd1\xd7\xc1\x50\x09localhost";
+    let (last, most) = head.split_last().expect("bytes");
+    let mut streams = Vec::new();
+    for _ in 0..number {
+        let (mut send, receive) = client.open_bi().await.expect("allowed");
+        send.write_all(most).await.expect("open");
+        streams.push((send, receive));
+    }
+    within(client.ping()).await.expect("open");
+    for (send, _) in &mut streams {
+        send.write_all(&[*last]).await.expect("open");
+        send.finish().expect("open");
+    }
+    let pause = || tokio::time::sleep(std::time::Duration::from_millis(100));
+    within(async {
+        while calls.load(SeqCst) < expected {
+            pause().await;
+        }
+    })
+    .await;
+    pause().await;
+    (calls.load(SeqCst), (streams, pair, client))
+}
+
+/// Limit K430 holds for requests that were begun before any response had to wait.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_that_are_completed_together_wait_for_their_client() {
+    let large = || async { Response::new(full(vec![7; 3_000])) };
+    let (calls, _streams) = complete_together(250, 100, large).await;
+    assert_eq!(calls, 100);
+}
+
+/// What waits for its service does not wait for its client: long polls may be as many as streams.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_that_wait_for_their_service_delay_no_others() {
+    let (calls, _streams) = complete_together(250, 250, std::future::pending).await;
+    assert_eq!(calls, 250);
+}
