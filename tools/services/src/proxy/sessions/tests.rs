@@ -292,7 +292,12 @@ async fn either_end_closes_with_its_reason() {
     let session = client.open("/any").await;
     session.quic().close(7u32.into(), b"");
     let closed = within(seen.recv()).await.expect("an end");
-    assert_eq!(closed, Closed::Reset(h3::Code::REQUEST_CANCELLED));
+    // The proxy closes the connection of the session too, and that may arrive first.
+    let cancelled = Closed::Reset(h3::Code::REQUEST_CANCELLED);
+    assert!(
+        closed == cancelled || closed == Closed::ConnectionLost,
+        "{closed}"
+    );
 }
 
 /// A server that gives each session to a function.
