@@ -24,6 +24,12 @@ macro_rules! frame_counts {
             $($(#[doc = $about] pub $counter: u64,)?)*
         }
 
+        impl std::ops::AddAssign for FrameCounts {
+            fn add_assign(&mut self, other: Self) {
+                $($(self.$counter += other.$counter;)?)*
+            }
+        }
+
         /// The counts as a connection stores them, with 32 bits for rare frames.
         #[derive(Clone, Copy, Debug, Default)]
         pub(crate) struct FrameTally {

@@ -59,6 +59,7 @@ mod space;
 mod stream;
 #[cfg(test)]
 mod testing;
+mod traffic;
 
 pub use build::transmit::{MAX_BATCH, SocketId, Transmit, TransmitBuffer};
 pub use cid::{
@@ -73,7 +74,7 @@ pub use config::{
 pub use connection::{
     Candidates, Connection, ConnectionError, ConnectionStats, DirectAddress, EarlyData, Event,
     Fallbacks, KeyUpdateBlocked, MigrateError, Migrations, MultipathPaths, PathInfo, PathStats,
-    PeerClose, Timer, TlsResult, TlsTask, UdpStats, WithheldFeatures,
+    PeerClose, Timer, TlsResult, TlsTask, WithheldFeatures,
 };
 pub use datagram::{
     DatagramEvent, DatagramFate, DatagramId, DatagramPrefix, DatagramStats, Datagrams,
@@ -96,3 +97,4 @@ pub use stream::{
     BlockedBy, ClosedStream, FinishError, Level, ReadError, RecvStreamStats, ResetAtError,
     SendStreamStats, StreamEvent, Streams, Undelivered, WriteError,
 };
+pub use traffic::{PathTraffic, UdpStats};

@@ -11,7 +11,8 @@ use courser_wire::PathId;
 use courser_wire::frame::{Ack, AckFrequency, PathAck};
 
 use self::ack_policy::{AckEliciting, AckPolicy};
-use self::received::{Arrivals, Received};
+pub(crate) use self::received::Arrivals;
+use self::received::Received;
 use crate::build::packet_builder::PacketBuilder;
 use crate::error::TransportError;
 use crate::space::SpaceId;
@@ -297,6 +298,11 @@ impl Acknowledger {
 }
 
 impl ReceivedPackets {
+    /// Returns the packets that have not arrived, and those that arrived late.
+    pub(crate) fn arrivals(&self) -> Arrivals {
+        self.received.arrivals()
+    }
+
     /// Returns true when an ACK frame is due.
     pub(crate) fn is_due(&self) -> bool {
         self.policy.is_due()

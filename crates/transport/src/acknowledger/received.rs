@@ -34,6 +34,13 @@ pub struct Arrivals {
     pub late: u64,
 }
 
+impl std::ops::AddAssign for Arrivals {
+    fn add_assign(&mut self, other: Self) {
+        self.missing += other.missing;
+        self.late += other.late;
+    }
+}
+
 impl Received {
     /// Frees the spare capacity of the list of ranges.
     pub(super) fn shrink(&mut self) {

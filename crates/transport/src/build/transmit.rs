@@ -47,6 +47,12 @@ impl Transmit {
             len,
         }
     }
+
+    /// Returns the number of datagrams.
+    pub(crate) fn datagrams(&self) -> u64 {
+        let size = self.segment_size.unwrap_or(self.len);
+        self.len.div_ceil(size) as u64
+    }
 }
 
 /// A buffer for outgoing batches that is reused, so that it stays in the cache. Its memory, 64 KiB, is allocated

@@ -66,9 +66,9 @@ impl Parts {
                             life.confirms = self.is_confirmed_by(space, &acknowledged);
                             life.is_path_too_small = acknowledged.is_path_too_small;
                         }
-                        FrameProgress::of_progress(acknowledged.has_settled)
+                        FrameProgress::of_ack(frame, acknowledged.has_settled)
                     }
-                    None => FrameProgress::of_progress(false),
+                    None => FrameProgress::of_ack(frame, false),
                 }
             }
             Frame::Padding(_) => FrameProgress::Neutral,

@@ -1,7 +1,7 @@
 //! Effects of received frames, as `dispatch` combines them from the results of the parts.
 
-use courser_wire::PathId;
 use courser_wire::frame::ConnectionClose;
+use courser_wire::{Frame, PathId};
 
 /// Effects of a frame on the life of the connection, which take place before the next frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -35,7 +35,7 @@ pub(super) enum FrameProgress {
     Neutral,
     /// It brings data, an acknowledgement or state, and offsets one frame without progress.
     Progress,
-    /// It brings new stream data, and offsets repeated frames as well.
+    /// It brings new stream data, or acknowledges on one of several paths, and offsets repeated frames as well.
     Fresh,
     /// It raises a limit, which offsets repeated frames alone.
     Credit,
@@ -52,6 +52,17 @@ impl FrameProgress {
         match has_progress {
             true => Self::Progress,
             false => Self::Nothing,
+        }
+    }
+
+    /// Returns the worth of an acknowledgement. Those of one path may be repeated on all others: picoquic acknowledges each path
+    /// in each packet, so that more than half of its PATH_ACK frames bring nothing new.
+    #[inline]
+    pub(super) fn of_ack(frame: &Frame<'_>, has_progress: bool) -> Self {
+        match (frame, has_progress) {
+            (Frame::PathAck(_), true) => Self::Fresh,
+            (Frame::PathAck(_), false) => Self::Repetition,
+            _ => Self::of_progress(has_progress),
         }
     }
 

@@ -115,16 +115,26 @@ impl Parts {
             multipath.write_frames(packet);
         }
         recovery.write_ack_frequency(packet);
-        // Windows follow the shortest round trip: the smoothed one contains the queue that a
-        // large window fills, and on a short path that queue is our own socket buffer.
-        let others = self.multipath.as_ref();
-        let longest = others.map_or(Duration::ZERO, |it| it.longest_min_rtt());
-        let rtt = recovery.min_rtt().max(longest).max(MIN_WINDOW_RTT);
+        let rtt = self.rtt_of_windows(recovery);
         self.streams.write_control_frames(now, rtt, packet);
         self.fill_data(packet, now, recovery);
         if probing {
             packet.pad_to(MIN_INITIAL_DATAGRAM);
         }
+    }
+
+    /// Returns the round trip that receive windows follow.
+    ///
+    /// On one path it is the shortest one: the smoothed one contains the queue that a large window fills, and on a short path
+    /// that queue is our own socket buffer. On several paths, bytes of the fast ones wait behind a gap for as long as the
+    /// slowest takes with its queue.
+    fn rtt_of_windows(&self, recovery: &Filling<'_>) -> Duration {
+        let others = self.multipath.as_ref().and_then(|it| it.longest_rtt());
+        let rtt = match others {
+            Some(others) => recovery.smoothed_rtt().max(others),
+            None => recovery.min_rtt(),
+        };
+        rtt.max(MIN_WINDOW_RTT)
     }
 
     /// Fills a 0-RTT packet. It has no ACK, and no frames that depend on parameters which are not

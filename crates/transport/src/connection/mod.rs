@@ -56,7 +56,7 @@ pub use self::error::{ConnectionError, PeerClose};
 pub use self::event::Event;
 pub use self::migrations::{MigrateError, Migrations};
 pub use self::multipath::{MultipathPaths, PathInfo};
-pub use self::stats::{ConnectionStats, Fallbacks, PathStats, UdpStats, WithheldFeatures};
+pub use self::stats::{ConnectionStats, Fallbacks, PathStats, WithheldFeatures};
 pub use self::timer::Timer;
 pub use crate::handshake::{EarlyData, TlsResult, TlsTask};
 pub use crate::protection::KeyUpdateBlocked;
@@ -73,6 +73,7 @@ use self::watchdog::Watchdog;
 use crate::cid::{ConnectionIds, ResetToken, TokenChange};
 use crate::datagram::{DatagramId, DatagramPrefix, Datagrams, SendDatagramError, SendOptions};
 use crate::handshake::Handshake;
+use crate::multipath::PathTotals;
 use crate::pings::Pings;
 use crate::space::SpaceId;
 use crate::stream::Streams;
@@ -294,8 +295,11 @@ impl Connection {
     /// ```
     pub fn stats(&self) -> ConnectionStats {
         let streams = self.parts.streams.counters();
-        let recovery = self.packets.recovery.stats();
-        let arrivals = self.parts.acknowledger.arrivals();
+        let PathTotals {
+            recovery,
+            frames_sent,
+            arrivals,
+        } = self.totals_of_paths();
         ConnectionStats {
             key_updates: self.packets.protection.updates(),
             acks_sent: self.parts.acknowledger.sent(),
@@ -311,7 +315,7 @@ impl Connection {
             data_acked: streams.data_acked,
             data_received: streams.data_received,
             datagrams: self.parts.datagrams.stats(),
-            frames_sent: self.packets.recovery.frames_sent(),
+            frames_sent,
             frames_received: self.counters.frames_received.into(),
             ecn_sent: recovery.ecn_sent,
             fallbacks: recovery.fallbacks,

@@ -58,11 +58,13 @@ impl Connection {
         bytes: &mut [u8],
         first: &Packet,
     ) {
-        self.counters.udp_received.datagrams += 1;
-        self.counters.udp_received.bytes += datagram.len as u64;
+        self.counters.udp_received.on_datagram(datagram.len);
         let has_paths = self.parts.multipath.is_some() && first.kind == PacketKind::OneRtt;
         if has_paths && !self.enter_path_of(datagram, first) {
             return;
+        }
+        if let Some(multipath) = &mut self.parts.multipath {
+            multipath.on_received(datagram.len);
         }
         self.handle_datagram_at_hand(datagram, bytes, first);
         if has_paths {

@@ -7,31 +7,10 @@ use courser_wire::Version;
 
 pub use crate::recovery::stats::{Fallbacks, PathStats, WithheldFeatures};
 
-use crate::build::transmit::Transmit;
 use crate::datagram::DatagramStats;
 use crate::frame_counts::{FrameCounts, FrameTally};
 use crate::handshake::EarlyData;
-
-/// Datagrams and bytes in one direction.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct UdpStats {
-    /// Number of datagrams.
-    pub datagrams: u64,
-    /// Bytes of UDP payload, without UDP and IP headers.
-    pub bytes: u64,
-    /// Batches: datagrams that one system call sent, or that one buffer received.
-    pub batches: u64,
-}
-
-impl UdpStats {
-    /// Counts a batch that is sent.
-    pub(super) fn on_batch(&mut self, batch: &Transmit) {
-        self.batches += 1;
-        self.bytes += batch.len as u64;
-        let size = batch.segment_size.unwrap_or(batch.len);
-        self.datagrams += batch.len.div_ceil(size) as u64;
-    }
-}
+use crate::traffic::UdpStats;
 
 /// The counters that belong to no part of the connection.
 #[derive(Clone, Copy, Debug, Default)]

@@ -188,7 +188,7 @@ impl Endpoint {
         }
     }
 
-    fn settle_routes(&mut self, handle: ConnectionHandle) {
+    pub(super) fn settle_routes(&mut self, handle: ConnectionHandle) {
         let Some(entry) = self.table.entry_mut(handle) else {
             return;
         };

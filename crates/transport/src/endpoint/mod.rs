@@ -257,6 +257,11 @@ impl Endpoint {
         handle: ConnectionHandle,
         buffer: &mut TransmitBuffer,
     ) -> Option<Transmit> {
+        // Peers open further paths as soon as they may, and need IDs for them before: those are not sent after other data.
+        let connection = self.table.get_mut(handle)?;
+        if connection.has_several_paths() && connection.missing_ids() > 0 {
+            self.settle_routes(handle);
+        }
         let connection = self.table.get_mut(handle)?;
         let was_closed = connection.is_closed();
         let probe = connection.transmit_due_probe(now, &mut self.probe_permits, buffer);

@@ -10,6 +10,7 @@ use super::silence::Silence;
 use super::writing::write;
 use crate::build::packet_builder::PacketBuilder;
 use crate::space::sent::SentFrame;
+use crate::traffic::PathTraffic;
 
 /// The use that an end prefers for a path. RFC 10069 §3.3.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -44,6 +45,8 @@ pub(crate) struct Control {
     pub(crate) was_open: bool,
     /// The time at which the state of a closing path is freed.
     pub(crate) free_at: Option<Time>,
+    /// What it has carried. That of the first path is what remains of the connection's.
+    pub(crate) traffic: PathTraffic,
     /// Its state while it does not answer.
     pub(super) silence: Option<Silence>,
 }
@@ -80,6 +83,7 @@ impl Control {
             abandon: None,
             was_open: phase == Phase::Open,
             free_at: None,
+            traffic: PathTraffic::default(),
             silence: None,
         }
     }

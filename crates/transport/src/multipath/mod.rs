@@ -9,41 +9,44 @@
 //! the status of each path.
 
 mod control;
+mod fates;
 mod health;
+mod ids;
 mod lane;
 mod limits;
+mod opening;
+mod past;
 mod returning;
 mod silence;
+mod totals;
 mod unused;
 mod writing;
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use courser_base::Time;
 use courser_recovery::PathScheduler;
-use courser_wire::frame::{
-    MaxPathId, PathAbandon, PathCidsBlocked, PathNewConnectionId, PathRetireConnectionId,
-    PathStatus as StatusFrame, PathsBlocked,
-};
+use courser_wire::frame::{MaxPathId, PathAbandon, PathStatus as StatusFrame, PathsBlocked};
 use courser_wire::{ConnectionId, PathId};
 
 pub use self::control::PathPreference;
 pub(crate) use self::control::{Control, Phase};
 pub(crate) use self::lane::Lane;
 use self::limits::PathIdLimits;
+pub use self::opening::OpenPathError;
+use self::past::Past;
+pub(crate) use self::past::PathTotals;
 pub(crate) use self::returning::{ATTEMPT, BETWEEN_CHALLENGES, ReturningPaths};
 pub(crate) use self::silence::{Health, HealthChange};
 use self::unused::UnusedPath;
 use crate::acknowledger::{AckContext, Acknowledger};
 use crate::build::packet_builder::PacketBuilder;
-use crate::cid::{ACTIVE_CONNECTION_ID_LIMIT, ConnectionIds, ResetToken, TokenChange};
+use crate::cid::{ConnectionIds, ResetToken};
 use crate::config::MAX_OPEN_PATHS;
 use crate::error::TransportError;
 use crate::nat::Traversal;
 use crate::path::paths::Paths;
 use crate::recovery::LossRecovery;
-use crate::space::sent::SentFrame;
 
 /// The state of several paths, while their use is negotiated.
 #[derive(Debug)]
@@ -80,6 +83,8 @@ pub(crate) struct Multipath {
     pub(crate) idle_at: u64,
     /// Bytes of packets whose content was sent on a faster path, too.
     copied: u64,
+    /// The counters of closed paths, if there were any.
+    past: Option<Box<Past>>,
     /// The search for direct paths, while both ends have agreed on it.
     pub(crate) traversal: Option<Box<Traversal>>,
 }
@@ -123,6 +128,7 @@ impl Multipath {
             scheduler,
             idle_at: 0,
             copied: 0,
+            past: None,
             traversal: None,
         };
         multipath.prepare_unused();
@@ -183,11 +189,13 @@ impl Multipath {
 
     /// Removes and returns the state of a closed path.
     pub(crate) fn remove(&mut self, now: Time, id: PathId) -> Option<Lane> {
+        self.keep_traffic(id);
         self.controls.retain(|control| control.id != id);
         self.limits.on_freed(now);
         self.prepare_unused();
         let at = self.lanes.iter().position(|lane| lane.id == id)?;
         let mut lane = self.lanes.swap_remove(at);
+        self.keep_totals(&lane);
         lane.ids.retire_all();
         while let Some(id) = lane.ids.take_retired() {
             self.retired.push(id);
@@ -228,23 +236,6 @@ impl Multipath {
         is_over
     }
 
-    /// Returns one change at a time to the reset tokens of the paths that are not at hand, with the path's peer.
-    pub(crate) fn poll_token_change(&mut self) -> Option<(Option<SocketAddr>, TokenChange)> {
-        if let Some(token) = self.dropped_tokens.pop() {
-            return Some((None, TokenChange::Removed(token)));
-        }
-        self.lanes.iter_mut().find_map(|lane| {
-            let change = lane.ids.poll_token_change()?;
-            Some((Some(lane.paths.active().tuple().peer), change))
-        })
-    }
-
-    /// Returns true if a token resets the connection by an ID of a path that is not at hand.
-    pub(crate) fn is_reset_token(&self, token: &ResetToken) -> bool {
-        let lanes = self.lanes.iter();
-        lanes.fold(false, |found, lane| found | lane.ids.is_reset_token(token))
-    }
-
     /// Returns the bytes that may be sent twice by choice now, after `sent` bytes of data (limit K279).
     pub(crate) fn copy_budget(&self, sent: u64) -> u64 {
         let allowed = sent / COPIED_PART + COPIED_AT_ONCE;
@@ -277,11 +268,13 @@ impl Multipath {
             .sum()
     }
 
-    /// Returns the longest of the shortest round trips of the paths that are not at hand. Receive windows cover what all paths
-    /// deliver while data is on its way on the slowest.
-    pub(crate) fn longest_min_rtt(&self) -> Duration {
-        let rtts = self.working().map(|recovery| recovery.path().rtt().min());
-        rtts.fold(Duration::ZERO, Duration::max)
+    /// Returns the longest round trip of the paths that are not at hand, if there are any. Receive windows cover what all
+    /// paths deliver while data is on its way on the slowest, with the queue that it passes.
+    pub(crate) fn longest_rtt(&self) -> Option<Duration> {
+        let rtts = self
+            .working()
+            .map(|recovery| recovery.path().rtt().smoothed());
+        rtts.max()
     }
 
     /// Returns the smallest datagram size of the paths that are not at hand.
@@ -319,15 +312,6 @@ impl Multipath {
     /// Returns what is known of a path.
     pub(crate) fn control_mut(&mut self, id: PathId) -> Option<&mut Control> {
         self.controls.iter_mut().find(|control| control.id == id)
-    }
-
-    /// Returns the path that owns one of our connection IDs; `None` for an ID of the path at hand, and an
-    /// unknown one.
-    pub(crate) fn owner_of(&self, id: &ConnectionId) -> Option<PathId> {
-        let lane = self.lanes.iter().find(|lane| lane.ids.has_issued(id));
-        let unused = || self.unused.iter().find(|path| path.has_issued(id));
-        lane.map(|lane| lane.id)
-            .or_else(|| unused().map(|path| path.id()))
     }
 
     /// Returns the next path ID that this end may open, with the connection IDs of both ends.
@@ -381,38 +365,6 @@ impl Multipath {
             self.unused.push(UnusedPath::new(self.unprepared));
             self.unprepared = next_after(self.unprepared);
         }
-    }
-
-    /// Returns the number of connection IDs that the endpoint should generate.
-    pub(crate) fn missing_ids(&self) -> usize {
-        let of_lanes = self.lanes.iter().filter(|lane| !self.is_closing(lane.id));
-        let of_lanes: usize = of_lanes.map(|lane| lane.ids.missing()).sum();
-        let of_unused: usize = self.unused.iter().map(UnusedPath::missing).sum();
-        of_lanes + of_unused
-    }
-
-    /// Adds an ID that the endpoint generated, to a path that lacks one.
-    pub(crate) fn issue(&mut self, id: ConnectionId, token: ResetToken) {
-        let needs = |lane: &Lane| lane.ids.missing() > 0 && !self.is_closing(lane.id);
-        if let Some(at) = self.lanes.iter().position(needs) {
-            self.lanes[at].ids.issue(id, token);
-        } else if let Some(path) = self.unused.iter_mut().find(|path| path.missing() > 0) {
-            path.issue(id, token);
-        }
-    }
-
-    /// Returns all connection IDs of ours except those of the path at hand.
-    pub(crate) fn active_ids(&self) -> impl Iterator<Item = ConnectionId> + '_ {
-        let of_lanes = self.lanes.iter().flat_map(|lane| lane.ids.active());
-        of_lanes.chain(self.unused.iter().flat_map(UnusedPath::active))
-    }
-
-    /// Removes and returns an ID of ours that is no longer in use.
-    pub(crate) fn take_retired(&mut self) -> Option<ConnectionId> {
-        let mut lanes = self.lanes.iter_mut();
-        self.retired
-            .pop()
-            .or_else(|| lanes.find_map(|lane| lane.ids.take_retired()))
     }
 
     /// Returns true if frames wait that name a path.
@@ -488,52 +440,6 @@ impl Multipath {
         Ok((id, target))
     }
 
-    /// Processes PATH_NEW_CONNECTION_ID for a path other than the one at hand.
-    pub(crate) fn on_new_connection_id(
-        &mut self,
-        id: PathId,
-        frame: &PathNewConnectionId,
-    ) -> Result<(), TransportError> {
-        let issued = &frame.issued;
-        let same = |ids: &ConnectionIds| ids.has_peer_id(&issued.id);
-        let others = self.lanes.iter().filter(|lane| lane.id != id);
-        let unused = self.unused.iter().filter(|path| path.id() != id);
-        let is_known = others.map(|lane| &lane.ids).any(same)
-            || unused
-                .filter_map(UnusedPath::peer)
-                .any(|ids| ids.has(&issued.id));
-        if is_known {
-            let reason = format!("connection id {} was issued for another path", issued.id);
-            return Err(TransportError::protocol_violation(reason));
-        }
-        if let Some(lane) = self.lanes.iter_mut().find(|lane| lane.id == id) {
-            return lane.ids.on_new_connection_id_frame(issued);
-        }
-        match self.unused.iter_mut().find(|path| path.id() == id) {
-            Some(path) => path.on_new_connection_id(issued, ACTIVE_CONNECTION_ID_LIMIT),
-            None => Ok(()),
-        }
-    }
-
-    /// Processes PATH_RETIRE_CONNECTION_ID for a path other than the one at hand.
-    pub(crate) fn on_retire_connection_id(
-        &mut self,
-        id: PathId,
-        frame: &PathRetireConnectionId,
-        used: &ConnectionId,
-    ) -> Result<(), TransportError> {
-        let sequence = frame.retired.sequence;
-        if let Some(lane) = self.lanes.iter_mut().find(|lane| lane.id == id) {
-            return lane.ids.on_retire_connection_id_frame(sequence, used);
-        }
-        let Some(path) = self.unused.iter_mut().find(|path| path.id() == id) else {
-            return Ok(());
-        };
-        let retired = path.on_retire_connection_id(sequence, used)?;
-        self.retired.extend(retired);
-        Ok(())
-    }
-
     /// Processes PATH_STATUS_AVAILABLE or PATH_STATUS_BACKUP. A status of a path that is not open yet is kept.
     pub(crate) fn on_status(&mut self, id: PathId, frame: &StatusFrame, status: PathPreference) {
         if let Some(control) = self.control_mut(id) {
@@ -563,36 +469,6 @@ impl Multipath {
     /// PROTOCOL_VIOLATION for a value above our limit (RFC 10069 §4.7).
     pub(crate) fn on_paths_blocked(&self, frame: PathsBlocked) -> Result<(), TransportError> {
         self.limits.check(frame.limit).map(|_| ())
-    }
-
-    /// Processes PATH_CIDS_BLOCKED, which requires no answer: IDs are issued as soon as they are missing.
-    ///
-    /// # Errors
-    ///
-    /// PROTOCOL_VIOLATION for a path ID above our limit, or a sequence number above our next one (RFC 10069 §4.7).
-    pub(crate) fn on_cids_blocked(
-        &self,
-        frame: PathCidsBlocked,
-        at_hand: &ConnectionIds,
-    ) -> Result<(), TransportError> {
-        let (id, target) = self.target(frame.path_id)?;
-        let next = match target {
-            Target::AtHand => Some(at_hand.next_sequence()),
-            Target::Lane => {
-                let lane = self.lanes.iter().find(|lane| lane.id == id);
-                lane.map(|lane| lane.ids.next_sequence())
-            }
-            Target::Unused => {
-                let path = self.unused.iter().find(|path| path.id() == id);
-                path.map(UnusedPath::next_sequence)
-            }
-            Target::Gone => None,
-        };
-        if next.is_some_and(|next| frame.next_sequence > next) {
-            let reason = "PATH_CIDS_BLOCKED expects a sequence number that does not follow";
-            return Err(TransportError::protocol_violation(reason));
-        }
-        Ok(())
     }
 
     /// Records that this end or the peer gives up a path, with the code of the reason. Returns false if it was given up before.
@@ -628,131 +504,7 @@ impl Multipath {
         }
         is_new
     }
-
-    /// Processes the acknowledgement of a frame.
-    pub(crate) fn on_acked(
-        &mut self,
-        frame: SentFrame,
-        at_hand: &mut ConnectionIds,
-        acknowledger: &mut Acknowledger,
-    ) {
-        match frame {
-            SentFrame::PathAck { path, largest } if path == self.current => {
-                acknowledger.on_ack_acknowledged(crate::space::SpaceId::Application, largest);
-            }
-            SentFrame::PathAck { path, largest } => {
-                if let Some(lane) = self.lanes.iter_mut().find(|lane| lane.id == path) {
-                    lane.received.on_ack_acknowledged(largest);
-                }
-            }
-            SentFrame::PathNewConnectionId { path, sequence } => {
-                self.with_ids(path, at_hand, |ids| {
-                    ids.on_new_connection_id_acked(sequence)
-                });
-                if let Some(path) = self.unused.iter_mut().find(|it| it.id() == path) {
-                    path.on_acked(sequence);
-                }
-            }
-            SentFrame::PathRetireConnectionId { path, sequence } => {
-                self.with_ids(path, at_hand, |ids| {
-                    ids.on_retire_connection_id_acked(sequence)
-                });
-            }
-            SentFrame::PathAbandon { path } => {
-                if let Some(control) = self.control_mut(path) {
-                    control.on_abandon_acked();
-                }
-            }
-            SentFrame::PathStatus { path, sequence } => {
-                if let Some(control) = self.control_mut(path) {
-                    control.on_status_acked(sequence);
-                }
-            }
-            SentFrame::MaxPathId { limit } => self.limits.on_acked(limit),
-            _ => {}
-        }
-    }
-
-    /// Sends a lost frame again, if it is still of use.
-    pub(crate) fn on_lost(&mut self, frame: SentFrame, at_hand: &mut ConnectionIds) {
-        match frame {
-            SentFrame::PathNewConnectionId { path, sequence } => {
-                self.with_ids(path, at_hand, |ids| ids.on_new_connection_id_lost(sequence));
-                if let Some(path) = self.unused.iter_mut().find(|it| it.id() == path) {
-                    path.on_lost(sequence);
-                }
-            }
-            SentFrame::PathRetireConnectionId { path, sequence } => {
-                self.with_ids(path, at_hand, |ids| {
-                    ids.on_retire_connection_id_lost(sequence)
-                });
-            }
-            SentFrame::PathAbandon { path } => {
-                if let Some(control) = self.control_mut(path) {
-                    control.on_abandon_lost();
-                }
-            }
-            SentFrame::PathStatus { path, sequence } => {
-                if let Some(control) = self.control_mut(path) {
-                    control.on_status_lost(sequence);
-                }
-            }
-            SentFrame::MaxPathId { .. } => self.limits.on_lost(),
-            _ => {}
-        }
-    }
-
-    fn with_ids(
-        &mut self,
-        path: PathId,
-        at_hand: &mut ConnectionIds,
-        act: impl FnOnce(&mut ConnectionIds),
-    ) {
-        if path == self.current {
-            act(at_hand);
-        } else if let Some(lane) = self.lanes.iter_mut().find(|lane| lane.id == path) {
-            act(&mut lane.ids);
-        }
-    }
 }
-
-/// The reason why no path can be opened now.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum OpenPathError {
-    /// The peer has not sent initial_max_path_id, or this end has not (RFC 10069 §2.1).
-    NotNegotiated,
-    /// Only clients open paths (RFC 10069 §3).
-    NotClient,
-    /// The handshake is not confirmed yet, or the connection is over.
-    NotConfirmed,
-    /// The server has sent disable_active_migration, and the path would lead to its address of the handshake
-    /// (RFC 10069 §2.2).
-    Forbidden,
-    /// All path IDs that both ends permit are used. The peer may permit more later.
-    LimitReached,
-    /// As many paths are open as a connection can have.
-    TooManyPaths,
-    /// One end has not issued a connection ID for the next path yet.
-    /// [`Event::MayOpenPath`](crate::Event::MayOpenPath) follows.
-    NoConnectionId,
-}
-
-impl std::fmt::Display for OpenPathError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::NotNegotiated => "the ends have not agreed on several paths",
-            Self::NotClient => "only clients open paths",
-            Self::NotConfirmed => "the handshake is not confirmed",
-            Self::Forbidden => "the server has disabled active migration",
-            Self::LimitReached => "all path IDs that both ends permit are used",
-            Self::TooManyPaths => "a connection has at most 8 paths",
-            Self::NoConnectionId => "there is no connection ID for the next path yet",
-        })
-    }
-}
-
-impl std::error::Error for OpenPathError {}
 
 /// The part of all data that is sent on two paths, at most, and the bytes that may be at any time (limit K279).
 const COPIED_PART: u64 = 20;

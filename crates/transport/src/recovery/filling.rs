@@ -49,6 +49,12 @@ impl Filling<'_> {
         self.path.rtt().min()
     }
 
+    /// Returns the smoothed round trip of the path in use.
+    #[inline]
+    pub(crate) fn smoothed_rtt(&self) -> Duration {
+        self.path.rtt().smoothed()
+    }
+
     /// Returns the datagram size of the path in use.
     #[inline]
     pub(crate) fn mtu(&self) -> u16 {

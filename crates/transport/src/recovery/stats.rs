@@ -126,3 +126,30 @@ pub(crate) struct RecoveryStats {
     /// How often optional features were disabled.
     pub(crate) fallbacks: Fallbacks,
 }
+
+impl AddAssign for RecoveryStats {
+    fn add_assign(&mut self, other: Self) {
+        let Self {
+            packets_sent,
+            packets_lost,
+            packets_spuriously_lost,
+            acks_received,
+            congestion_events,
+            congestion_events_undone,
+            ptos,
+            ecn_sent,
+            fallbacks,
+        } = other;
+        self.packets_sent += packets_sent;
+        self.packets_lost += packets_lost;
+        self.packets_spuriously_lost += packets_spuriously_lost;
+        self.acks_received += acks_received;
+        self.congestion_events += congestion_events;
+        self.congestion_events_undone += congestion_events_undone;
+        self.ptos += ptos;
+        self.ecn_sent.ect0 += ecn_sent.ect0;
+        self.ecn_sent.ect1 += ecn_sent.ect1;
+        self.ecn_sent.ce += ecn_sent.ce;
+        self.fallbacks += fallbacks;
+    }
+}

@@ -66,6 +66,9 @@ impl Connection {
             None if self.life.is_open() => self.transmit_data(now, &views, &demand, buffer),
             transmit => transmit,
         };
+        if let (Some(transmit), Some(multipath)) = (&transmit, &mut self.parts.multipath) {
+            multipath.on_sent(transmit);
+        }
         self.go_home();
         transmit
     }

@@ -18,11 +18,13 @@ use super::parts::Parts;
 use super::received_datagram::ReceivedDatagram;
 use super::stats::PathStats;
 use crate::acknowledger::ReceivedPackets;
+use crate::build::transmit::SocketId;
 use crate::cid::{ConnectionIds, ResetToken};
 use crate::error::TransportError;
-use crate::multipath::{Lane, Multipath, OpenPathError, PathPreference, Phase};
+use crate::multipath::{Lane, Multipath, OpenPathError, PathPreference, PathTotals, Phase};
 use crate::path::paths::Paths;
 use crate::path::{NewPath, Path, Place};
+use crate::traffic::PathTraffic;
 
 /// Opens, watches and closes the paths of a connection. Borrowed by [`Connection::several_paths`].
 #[derive(Debug)]
@@ -35,8 +37,10 @@ pub struct MultipathPaths<'a> {
 pub struct PathInfo {
     /// The ID of the path.
     pub id: PathId,
-    /// The addresses of both ends.
+    /// The addresses of both ends. The own one is unknown if the system chooses it.
     pub addresses: FourTuple,
+    /// The socket from which it sends.
+    pub socket: SocketId,
     /// True once the path is validated.
     pub is_validated: bool,
     /// True once one end has given it up.
@@ -49,6 +53,12 @@ pub struct PathInfo {
     pub peer_status: PathPreference,
     /// Round-trip time, window and more.
     pub stats: PathStats,
+    /// What the path has carried.
+    pub traffic: PathTraffic,
+    /// Packets sent in all packet number spaces.
+    pub packets_sent: u64,
+    /// Packets sent that were declared lost.
+    pub packets_lost: u64,
 }
 
 impl MultipathPaths<'_> {
@@ -304,21 +314,39 @@ impl Connection {
         }
     }
 
+    /// Returns the counters of all paths together.
+    pub(in crate::connection) fn totals_of_paths(&self) -> PathTotals {
+        let mut totals = PathTotals {
+            recovery: *self.packets.recovery.stats(),
+            frames_sent: self.packets.recovery.frames_sent(),
+            arrivals: self.parts.acknowledger.arrivals(),
+        };
+        if let Some(multipath) = &self.parts.multipath {
+            multipath.add_others(&mut totals);
+        }
+        totals
+    }
+
     fn list_paths(&self) -> Vec<PathInfo> {
         let Some(multipath) = &self.parts.multipath else {
             return Vec::new();
         };
+        let all = PathTraffic::of_all(&self.counters.udp_sent, &self.counters.udp_received);
         let info = |id, recovery: &crate::recovery::LossRecovery, path: &Path| {
             let control = multipath.control(id)?;
             Some(PathInfo {
                 id,
                 addresses: path.tuple(),
+                socket: path.place().socket,
                 is_validated: path.is_validated(),
                 is_closing: control.phase == Phase::Closing,
                 is_suspect: control.is_silent(),
                 own_status: control.own_status(),
                 peer_status: control.peer_status(),
                 stats: recovery.path().stats(),
+                traffic: multipath.traffic_of(id, all),
+                packets_sent: recovery.stats().packets_sent,
+                packets_lost: recovery.stats().packets_lost,
             })
         };
         let current = multipath.current();

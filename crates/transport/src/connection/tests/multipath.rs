@@ -1,5 +1,6 @@
 //! Tests connections with several paths. RFC 10069.
 
+mod counters;
 mod hostile;
 mod opening;
 mod outages;
@@ -9,7 +10,7 @@ mod rules;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use courser_wire::{PathId, TransportErrorCode};
+use courser_wire::{Frame, PathId, TransportErrorCode};
 
 use super::*;
 use crate::build::transmit::SocketId;

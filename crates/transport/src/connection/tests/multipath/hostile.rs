@@ -45,3 +45,28 @@ fn statuses_without_end_end_the_connection() {
     }
     panic!("10 000 statuses are accepted");
 }
+
+/// Peers may acknowledge each path on each other one (limit K83), but not without end.
+#[test]
+fn acknowledgements_of_several_paths_may_be_repeated() {
+    let mut pair = with_two_paths();
+    pair.download(100_000);
+    let repeated = [PathId::ZERO, ONE].map(|path| {
+        let connection = pair.server.connection();
+        let recovery = &mut connection.packets.recovery;
+        assert!(connection.parts.go_to(path, recovery));
+        // The first packets of a path are acknowledged.
+        let first = recovery.first_unused_number() - 1;
+        connection.parts.go_to(PathId::ZERO, recovery);
+        raw(&[0x3e, u64::from(path.value()), first.min(1), 0, 0, 0])
+    });
+    for number in 0..20_000 {
+        pair.forge_to_server(SpaceId::Application, &repeated[number % 2]);
+        if pair.server_error().is_some() {
+            assert!(number >= 9_000, "{number}");
+            assert_eq!(pair.server_error(), Some(0x0a));
+            return;
+        }
+    }
+    panic!("20 000 acknowledgements of the same packets are accepted");
+}

@@ -180,3 +180,28 @@ fn paths_that_arrive_out_of_order_keep_their_ids() {
     pair.upload(100_000);
     assert_eq!((pair.client_error(), pair.server_error()), (None, None));
 }
+
+/// A client may open a path as soon as the handshake is confirmed, and some try once only (picoquicdemo).
+#[test]
+fn connection_ids_of_further_paths_arrive_with_the_confirmation() {
+    let mut server = ServerConfig::new(server_tls(&[b"test"]));
+    server.transport = Arc::new(several());
+    let (setup, eye) = Setup {
+        client: several(),
+        server,
+        ..Setup::default()
+    }
+    .with_eye();
+    let mut pair = Pair::with(setup);
+    pair.connect();
+    let sent = eye.server_sent(&pair);
+    let confirms = |frame: &Frame<'_>| matches!(frame, Frame::HandshakeDone);
+    let issues =
+        |frame: &Frame<'_>| matches!(frame, Frame::PathNewConnectionId(it) if it.path_id == 1);
+    let confirmed = sent.iter().position(|packet| packet.has(confirms));
+    let issued = sent.iter().position(|packet| packet.has(issues));
+    assert!(
+        issued.is_some() && issued <= confirmed,
+        "{issued:?} {confirmed:?}"
+    );
+}
