@@ -151,7 +151,7 @@ pub use courser_quic::{
     Incoming, IncomingFuture, MigrateError, OfferCandidateError, OpenPathError, PendingFate,
     ReadError, ReadExactError, ReadToEndError, RecvStream, RetryError, SendDatagramError,
     SendGroup, SendRate, SendStream, ServerConfig, SetGroupError, SocketCall, SocketEvent,
-    StoppedError, TooLarge, VarInt, WeakConnection, WriteError, Written, agreed_address,
+    StoppedError, TooLarge, VarInt, Via, WeakConnection, WriteError, Written, agreed_address,
     default_memory_budget, runtime,
 };
 pub use courser_recovery::{
@@ -170,10 +170,10 @@ pub use courser_transport::{
     CandidateStats, ConnectionError, ConnectionIdError, ConnectionIdGenerator,
     ConnectionIdRotation, ConnectionStats, DatagramFate, DatagramStats, DirectAddress, EarlyData,
     EndpointConfig, EndpointStats, Fallbacks, FrameCounts, KeyUpdateBlocked, MemoryTokenStore,
-    ObservedPath, PathInfo, PathMemory, PathPreference, PathSchedulerChoice, PathStats, PeerClose,
-    RandomIdGenerator, RecvStreamStats, ReplyLimits, ResetAtError, RetryPolicy, Rng,
-    SendStreamStats, ServerIdError, ServerIdGenerator, TimeOfDay, TokenLog, TokenStore,
-    TransportConfig, TransportError, UdpStats, WithheldFeatures,
+    ObservedPath, PathInfo, PathMemory, PathPreference, PathSchedulerChoice, PathStats,
+    PathTraffic, PeerClose, RandomIdGenerator, RecvStreamStats, ReplyLimits, ResetAtError,
+    RetryPolicy, Rng, SendStreamStats, ServerIdError, ServerIdGenerator, TimeOfDay, TokenLog,
+    TokenStore, TransportConfig, TransportError, UdpStats, WithheldFeatures,
 };
 pub use courser_udp::{Capabilities, Counters, ErrorCause, ErrorCounts};
 pub use courser_wire::{

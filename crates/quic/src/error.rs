@@ -11,6 +11,8 @@ use courser_transport::{ClosedStream, ConnectionError, ConnectionIdError};
 
 use courser_wire::VarInt;
 
+use crate::via::Via;
+
 /// The reason why an endpoint could not be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -141,6 +143,14 @@ pub enum OpenPathError {
     /// of the server.
     #[error("the socket cannot send from this address")]
     Address,
+    /// There is no socket for the interface or the address, for this reason of the system.
+    #[error("cannot send through it: {reason}")]
+    Socket {
+        /// The interface or the address.
+        via: Via,
+        /// What the system has reported.
+        reason: String,
+    },
     /// The rules of RFC 10069 §3.1 do not allow it now.
     #[error(transparent)]
     Refused(#[from] courser_transport::OpenPathError),

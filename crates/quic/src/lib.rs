@@ -10,6 +10,7 @@ mod config;
 mod error;
 pub mod runtime;
 mod shard;
+mod via;
 
 pub use courser_base::{EcnCounts, Rate, Side, Unreachable};
 pub use courser_crypto::{CipherSuite, HandshakeData};
@@ -28,10 +29,10 @@ pub use courser_transport::{
     CandidateStats, ClosedStream, ConnectionError, ConnectionIdError, ConnectionIdGenerator,
     ConnectionIdRotation, ConnectionStats, DatagramFate, DatagramStats, DirectAddress, EarlyData,
     EndpointConfig, EndpointStats, Fallbacks, FrameCounts, KeyUpdateBlocked, MemoryTokenStore,
-    ObservedPath, PathInfo, PathMemory, PathPreference, PathSchedulerChoice, PathStats, PeerClose,
-    RandomIdGenerator, RecvStreamStats, ReplyLimits, ResetAtError, RetryPolicy, Rng,
-    SendStreamStats, ServerIdError, ServerIdGenerator, TimeOfDay, TokenLog, TokenStore,
-    TransportConfig, TransportError, UdpStats, WithheldFeatures,
+    ObservedPath, PathInfo, PathMemory, PathPreference, PathSchedulerChoice, PathStats,
+    PathTraffic, PeerClose, RandomIdGenerator, RecvStreamStats, ReplyLimits, ResetAtError,
+    RetryPolicy, Rng, SendStreamStats, ServerIdError, ServerIdGenerator, TimeOfDay, TokenLog,
+    TokenStore, TransportConfig, TransportError, UdpStats, WithheldFeatures,
 };
 pub use courser_udp::{Capabilities, Counters, ErrorCause, ErrorCounts, default_memory_budget};
 pub use courser_wire::{
@@ -53,3 +54,4 @@ pub use error::{
     SendDatagramError, StoppedError, WriteError,
 };
 pub use shard::{SocketCall, SocketEvent};
+pub use via::Via;

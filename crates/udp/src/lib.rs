@@ -55,7 +55,7 @@ pub use memory::default_memory_budget;
 pub use passed::{PassedDescriptor, take_passed_descriptors};
 pub use portable::{clock_state, release_unused_memory};
 pub use quote::MAX_QUOTE;
-pub use socket::UdpSocket;
+pub use socket::{UdpSocket, bind_to_interface};
 pub use steering::Steering;
 pub use too_big::PacketTooBig;
 pub use unreachable::{UnreachableReport, unreachable_cause};

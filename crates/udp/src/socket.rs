@@ -421,6 +421,31 @@ pub(crate) fn unbound(address: SocketAddr) -> io::Result<socket2::Socket> {
     Ok(socket)
 }
 
+/// Binds a socket of the system that sends and receives through one network interface only, whatever its routes
+/// prefer. Linux and Android.
+///
+/// # Errors
+/// Returns an error if there is no such interface, and `Unsupported` on other systems.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub fn bind_to_interface(address: SocketAddr, name: &str) -> io::Result<std::net::UdpSocket> {
+    let socket = unbound(address)?;
+    socket.bind_device(Some(name.as_bytes()))?;
+    socket.bind(&address.into())?;
+    Ok(socket.into())
+}
+
+/// Returns `Unsupported`: only Linux and Android bind sockets to interfaces by name.
+///
+/// # Errors
+/// Always.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub fn bind_to_interface(_: SocketAddr, _: &str) -> io::Result<std::net::UdpSocket> {
+    Err(io::Error::new(
+        io::ErrorKind::Unsupported,
+        "sockets are bound to interfaces on Linux only",
+    ))
+}
+
 #[cfg(unix)]
 impl AsFd for UdpSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {

@@ -1,17 +1,20 @@
 //! Several paths of one connection. RFC 10069.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
 use courser_base::ScopedIp;
-use courser_transport::{ConnectionError, NewPath, PathInfo, PathPreference};
+use courser_transport::{ConnectionError, NewPath, PathInfo, PathPreference, SocketId};
 use courser_wire::{PathId, TransportErrorCode};
 
 use crate::api::connection::Connection;
 use crate::error::OpenPathError;
+use crate::runtime::{Current, Socket};
 use crate::shard::lock::Locked;
 use crate::shard::wakers::Topic;
+use crate::via::Via;
 
 impl Connection {
     /// Opens a further path to the server from another address of this machine, and waits until both ends have validated it.
@@ -44,25 +47,72 @@ impl Connection {
     /// # Cancel safety
     /// Safe. The path opens all the same if the future is dropped.
     pub async fn open_path(&self, local: IpAddr) -> Result<PathId, OpenPathError> {
-        let (handle, socket, shard) = (self.0.handle, self.0.shard.socket(), &self.0.shard);
+        let socket = self.0.shard.socket();
         let bound = socket.local_addr().map_err(|_| OpenPathError::Address)?;
         let is_there = bound.ip().is_unspecified() || bound.ip() == local;
         let in_zone = ScopedIp::in_zone_of(local, self.remote_address());
         if !is_there || !socket.has_address(in_zone) {
             return Err(OpenPathError::Address);
         }
+        self.open_path_from(Some(local), None).await
+    }
+
+    /// Opens a further path like [`open_path`](Self::open_path), with a socket of its own that sends through an interface, or
+    /// from an address, of this machine. An interface needs no other rules for its routes than it has for itself: this is the
+    /// way to use Wi-Fi and a mobile network at the same time.
+    ///
+    /// Paths of other connections of the endpoint through the same interface share the socket. An endpoint has eight such
+    /// sockets at most (limit K161).
+    ///
+    /// ```no_run
+    /// # extern crate courser_quic as courser;
+    /// # use courser::{Connection, PathPreference, Via};
+    /// # async fn on_cellular(connection: Connection) -> Result<(), courser::OpenPathError> {
+    /// let mobile = Via::Interface("wwan0".to_owned());
+    /// let path = connection.open_path_via(&mobile).await?;
+    /// // Used only while the other paths do not answer.
+    /// connection.set_path_preference(path, PathPreference::Backup)?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns [`OpenPathError`]; [`Socket`](OpenPathError::Socket) if there is no such interface or address.
+    ///
+    /// # Cancel safety
+    /// Safe. The path may open all the same if the future is dropped.
+    pub async fn open_path_via(&self, via: &Via) -> Result<PathId, OpenPathError> {
+        let refused = |error: std::io::Error| OpenPathError::Socket {
+            via: via.clone(),
+            reason: error.to_string(),
+        };
+        let runtime = Current::require().map_err(refused)?;
+        let socket = via.open(&runtime, self.remote_address());
+        let socket = Arc::new(socket.map_err(refused)?);
+        self.open_path_from(None, Some((via, socket))).await
+    }
+
+    async fn open_path_from(
+        &self,
+        local: Option<IpAddr>,
+        own: Option<(&Via, Arc<Socket>)>,
+    ) -> Result<PathId, OpenPathError> {
+        let (handle, shard) = (self.0.handle, &self.0.shard);
         let since = shard.now();
         let open = |locked: &mut Locked<'_>| {
-            let id = locked.outbox.sockets.newest_id();
+            let id = match &own {
+                None => locked.outbox.sockets.newest_id(),
+                Some((via, socket)) => socket_beside(locked, via, socket)?,
+            };
             let connection = match locked.open_connection(handle) {
                 Ok(connection) => connection,
                 Err(error) => return Poll::Ready(Err(error.into())),
             };
-            if connection.path().peer.is_ipv4() != local.to_canonical().is_ipv4() {
+            let is_ipv4 = connection.path().peer.is_ipv4();
+            if local.is_some_and(|local| local.to_canonical().is_ipv4() != is_ipv4) {
                 return Poll::Ready(Err(OpenPathError::Address));
             }
             let path = NewPath {
-                local: Some(local),
+                local,
                 socket: id,
                 is_same_address: false,
                 is_at_once: false,
@@ -105,7 +155,15 @@ impl Connection {
     pub fn paths(&self) -> Vec<PathInfo> {
         let mut locked = self.0.lock();
         let connection = locked.open_connection(self.0.handle);
-        connection.map_or_else(|_| Vec::new(), |it| it.several_paths().list())
+        let mut paths = connection.map_or_else(|_| Vec::new(), |it| it.several_paths().list());
+        // Datagrams do not tell the address of a socket that has one only.
+        for path in paths.iter_mut().filter(|it| it.addresses.local.is_none()) {
+            let socket = locked.outbox.sockets.get(path.socket);
+            let bound = socket.and_then(|socket| socket.local_addr().ok());
+            let bound = bound.map(|bound| bound.ip().to_canonical());
+            path.addresses.local = bound.filter(|ip| !ip.is_unspecified());
+        }
+        paths
     }
 
     /// Gives a path up. What was in flight on it is sent on other paths. Returns false if it is not open, or is the last one.
@@ -138,6 +196,26 @@ impl Connection {
         locked.used(handle, 0);
         Ok(is_open)
     }
+}
+
+/// Returns the socket of an endpoint that sends from there. The endpoint closes it while no path uses it, and this adds it
+/// again.
+fn socket_beside(
+    locked: &mut Locked<'_>,
+    via: &Via,
+    socket: &Arc<Socket>,
+) -> Result<SocketId, OpenPathError> {
+    if let Some(id) = locked.outbox.sockets.beside(via) {
+        return Ok(id);
+    }
+    let added = locked.outbox.add_socket_beside(via.clone(), socket.clone());
+    let id = added.ok_or_else(|| OpenPathError::Socket {
+        via: via.clone(),
+        reason: "the endpoint has sockets for eight others".to_owned(),
+    })?;
+    // It receives from the new socket too.
+    locked.driver.call();
+    Ok(id)
 }
 
 /// The time for which an attempt to open a path waits for connection IDs of the server. The transport waits as long.

@@ -11,6 +11,7 @@ use crate::shard::health::Health;
 use crate::shard::socket_event::SocketCall as Call;
 use crate::shard::sockets::Sockets;
 use crate::shard::timing::{KeptBatch, SendTiming};
+use crate::via::Via;
 
 /// The sockets, the buffer in which batches are built, and the timing of sending.
 #[derive(Debug)]
@@ -58,6 +59,13 @@ impl Outbox {
         let id = self.sockets.add(socket, is_needed);
         self.health.on_other_socket();
         // A batch that is kept is in the buffer already, and is cut as it was.
+        self.buffer.set_max_segments(self.max_segments());
+        id
+    }
+
+    /// Adds a socket for further paths, unless there are too many.
+    pub(crate) fn add_socket_beside(&mut self, via: Via, socket: Arc<Socket>) -> Option<SocketId> {
+        let id = self.sockets.add_beside(via, socket);
         self.buffer.set_max_segments(self.max_segments());
         id
     }

@@ -9,10 +9,14 @@ use courser_transport::{Endpoint, SocketId};
 use courser_udp::Counters;
 
 use crate::runtime::Socket;
+use crate::via::Via;
 
 /// Maximum of sockets of one endpoint (limit K161). A further one takes the place of the oldest that no
 /// connection needs, or else of the oldest.
 const MAX_SOCKETS: usize = 4;
+
+/// Maximum of sockets for further paths of connections (limit K161): as many as a connection can have.
+const MAX_BESIDE: usize = 8;
 
 /// Maximum of sockets for the paths of connections that remain after the address was given away (limit K391). Each
 /// costs a descriptor, and the system looks through those of an address.
@@ -31,8 +35,12 @@ pub(crate) fn paths(endpoint: &Endpoint) -> impl Iterator<Item = FourTuple> + '_
 /// The sockets of an endpoint.
 #[derive(Debug)]
 pub(crate) struct Sockets {
-    /// Never empty. The last one is in use, the others are for connections that stay there.
+    /// Never empty. The last one is in use, the others are for connections that stay there, and for further paths.
     list: Vec<(SocketId, Arc<Socket>)>,
+    /// The sockets for further paths, and from where each sends.
+    beside: Vec<(Via, SocketId)>,
+    /// The last ID that was given to a socket.
+    last_id: SocketId,
     /// The counters of sockets that are closed.
     closed: Counters,
     /// Datagrams that the system dropped at sockets that are closed.
@@ -62,6 +70,8 @@ impl Sockets {
     pub(crate) fn new(socket: Arc<Socket>) -> Self {
         Self {
             list: vec![(SocketId::default(), socket)],
+            beside: Vec::new(),
+            last_id: SocketId::default(),
             closed: Counters::default(),
             closed_overflow: 0,
             is_closed: false,
@@ -96,16 +106,41 @@ impl Sockets {
         socket: Arc<Socket>,
         mut is_needed: impl FnMut(SocketId) -> bool,
     ) -> SocketId {
-        let id = SocketId(self.newest_id().0.wrapping_add(1));
-        if self.list.len() >= MAX_SOCKETS {
-            let unneeded = self.list.iter().position(|(at, _)| !is_needed(*at));
-            let (_, closed) = self.list.remove(unneeded.unwrap_or(0));
-            self.closed += closed.counters();
-            self.closed_overflow += closed.receive_overflow().unwrap_or(0);
+        let id = self.next_id();
+        if self.list.len() - self.beside.len() >= MAX_SOCKETS {
+            let beside: Vec<SocketId> = self.beside.iter().map(|(_, id)| *id).collect();
+            let earlier = self.list.iter().map(|(at, _)| *at);
+            let mut earlier = earlier.filter(|at| !beside.contains(at));
+            let oldest = earlier.clone().next();
+            let unneeded = earlier.find(|at| !is_needed(*at)).or(oldest);
+            self.retain(|at| Some(at) != unneeded);
         }
         self.list.push((id, socket));
         self.generation += 1;
         id
+    }
+
+    fn next_id(&mut self) -> SocketId {
+        self.last_id = SocketId(self.last_id.0.wrapping_add(1));
+        self.last_id
+    }
+
+    /// Returns the socket for further paths that sends from there.
+    pub(crate) fn beside(&self, via: &Via) -> Option<SocketId> {
+        let mut beside = self.beside.iter();
+        beside.find(|(it, _)| it == via).map(|(_, id)| *id)
+    }
+
+    /// Adds a socket for further paths, beside the one in use. Returns `None` if there are too many.
+    pub(crate) fn add_beside(&mut self, via: Via, socket: Arc<Socket>) -> Option<SocketId> {
+        if self.beside.len() >= MAX_BESIDE {
+            return None;
+        }
+        let id = self.next_id();
+        self.beside.push((via, id));
+        self.list.insert(self.list.len() - 1, (id, socket));
+        self.generation += 1;
+        Some(id)
     }
 
     /// Replaces the socket in use by one on the same address. Everything that was sent from the one before
@@ -179,6 +214,7 @@ impl Sockets {
             self.closed_overflow += earlier.receive_overflow().unwrap_or(0);
             closed.push(earlier);
         }
+        self.beside.clear();
         closed
     }
 
@@ -215,6 +251,9 @@ impl Sockets {
             }
             is_kept
         });
+        let list = &self.list;
+        self.beside
+            .retain(|(_, id)| list.iter().any(|(at, _)| at == id));
         self.generation += u32::from(self.list.len() != before);
     }
 

@@ -31,3 +31,32 @@ async fn peers_beyond_the_limit_have_no_socket() {
     assert!(Arc::ptr_eq(&changed[2].1, sockets.newest()));
     assert_eq!(sockets.close().len(), 3);
 }
+
+/// Limit K161. Sockets for further paths are beside the one in use, and do not take the places of earlier ones.
+#[tokio::test]
+async fn sockets_for_further_paths_are_apart_and_limited() {
+    let runtime = Current::require().expect("tokio is running");
+    let bind = || {
+        let bound = runtime.bind((Ipv4Addr::LOCALHOST, 0).into());
+        Arc::new(bound.expect("a port"))
+    };
+    let mut sockets = Sockets::new(bind());
+    let in_use = sockets.newest_id();
+    let via = |number: usize| Via::Interface(format!("wwan{number}"));
+    let added: Vec<_> = (0..MAX_BESIDE)
+        .map(|number| sockets.add_beside(via(number), bind()).expect("room"))
+        .collect();
+    assert_eq!(sockets.add_beside(via(MAX_BESIDE), bind()), None);
+    assert_eq!(sockets.newest_id(), in_use);
+    assert_eq!(sockets.beside(&via(3)), Some(added[3]));
+    for _ in 0..MAX_SOCKETS {
+        let id = sockets.add(bind(), |_| true);
+        assert!(!added.contains(&id) && sockets.newest_id() == id);
+    }
+    assert!(sockets.get(in_use).is_none(), "it was the oldest");
+    assert!(added.iter().all(|id| sockets.get(*id).is_some()));
+    sockets.give_up(added[3]);
+    assert_eq!(sockets.beside(&via(3)), None);
+    let again = sockets.add_beside(via(3), bind()).expect("room");
+    assert!(!added.contains(&again), "an ID is used once");
+}
