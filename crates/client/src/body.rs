@@ -284,7 +284,7 @@ impl Plain {
     fn timing(&self) -> Timing {
         let mut timing = self.timing.clone();
         if let Source::Http3(_, quic) = &self.source {
-            timing.quic = Some(quic.stats());
+            timing.set_quic(quic);
         }
         timing
     }
@@ -342,7 +342,7 @@ impl Plain {
         self.limits = Limits::default();
         self.timing.total = Some(self.timing.elapsed());
         if let Source::Http3(_, quic) = &self.source {
-            self.timing.quic = Some(quic.stats());
+            self.timing.set_quic(quic);
         }
         if let Source::Http1(_, Some(home)) = std::mem::replace(&mut self.source, Source::Empty) {
             home.return_to_pool();

@@ -108,6 +108,7 @@ impl Default for ClientBuilder {
             alt_svc_file: None,
             early_data: false,
             greases_quic_bit: false,
+            on_quic: None,
             allows_tls13: true,
             tcp: TcpSettings::default(),
         };

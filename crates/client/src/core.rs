@@ -11,6 +11,7 @@ use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant, SystemTime};
 
 use courser_base::{Mutex, ScopedIp};
+use courser_quic::Connection;
 use courser_quic::hooks::parse_ip;
 use http::{HeaderMap, HeaderValue, Uri};
 use tokio::sync::watch;
@@ -36,6 +37,16 @@ use super::retry::{Budgets, RetryPolicy};
 use super::tls::Tls;
 use super::udp_memory::UdpMemory;
 use super::version::HttpVersion;
+
+/// A function that is called with each new QUIC connection.
+#[derive(Clone)]
+pub(super) struct OnConnection(pub(super) Arc<dyn Fn(Connection) + Send + Sync>);
+
+impl fmt::Debug for OnConnection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OnConnection")
+    }
+}
 
 /// The settings of a client, fixed by [`ClientBuilder::build`](super::ClientBuilder::build).
 pub(super) struct Settings {
@@ -73,6 +84,8 @@ pub(super) struct Settings {
     pub(super) alt_svc_file: Option<PathBuf>,
     pub(super) early_data: bool,
     pub(super) greases_quic_bit: bool,
+    /// Is called with each new QUIC connection.
+    pub(super) on_quic: Option<OnConnection>,
     /// True if TLS allows HTTP/3.
     pub(super) allows_tls13: bool,
     pub(super) tcp: TcpSettings,

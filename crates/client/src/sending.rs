@@ -447,7 +447,7 @@ pub(super) async fn send(
             if is_early && response.status() != StatusCode::TOO_EARLY {
                 timing.early_data = Some(EarlyRequest::Accepted);
             }
-            timing.quic = Some(quic.stats());
+            timing.set_quic(&quic);
             response.map(|body| Body::http3(body, quic, timing.clone()).until_its_end(refused))
         }
         Link::Http2(send) => {

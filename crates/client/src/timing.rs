@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use courser_quic::{ConnectionStats, HandshakeData};
+use courser_quic::{Connection, ConnectionStats, HandshakeData, PathInfo};
 use courser_tls::rustls;
 
 use super::race::Transport;
@@ -61,6 +61,8 @@ pub struct Timing {
     pub repeats: u32,
     /// The counters of the QUIC connection at the time of the response.
     pub quic: Option<ConnectionStats>,
+    /// The paths of the QUIC connection at the time of the response, if it may have several (RFC 10069).
+    pub paths: Vec<PathInfo>,
 }
 
 /// The fate of a request that was sent in early data (0-RTT).
@@ -179,7 +181,14 @@ impl Timing {
             retries: 0,
             repeats: 0,
             quic: None,
+            paths: Vec::new(),
         }
+    }
+
+    /// Takes the counters of the QUIC connection.
+    pub(super) fn set_quic(&mut self, quic: &Connection) {
+        self.quic = Some(quic.stats());
+        self.paths = quic.paths();
     }
 
     /// Creates the timing of a request that a policy has repeated.

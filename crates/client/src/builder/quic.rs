@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use courser_quic::telemetry::SinkFactory;
-use courser_quic::{QuicVersion, TokenStore, TransportConfig};
+use courser_quic::{Connection, QuicVersion, TokenStore, TransportConfig};
 
 use super::ClientBuilder;
+use crate::core::OnConnection;
 
 impl ClientBuilder {
     /// Sets the transport settings of QUIC connections.
@@ -45,6 +46,43 @@ impl ClientBuilder {
     /// servers that accept it, so that networks do not rely on it (RFC 9287). Off by default.
     pub fn grease_quic_bit(mut self, is_on: bool) -> Self {
         self.settings.greases_quic_bit = is_on;
+        self
+    }
+
+    /// Calls `function` with each new QUIC connection to a server, before the first request: for example to open further
+    /// paths over other links of this machine. Both ends must permit these with
+    /// [`TransportConfig::max_paths`](courser_quic::TransportConfig::max_paths).
+    ///
+    /// The handshake may be incomplete when early data is on. The function is called in the task that connects, so it must
+    /// not block. Connections inside a UDP proxy are not passed.
+    ///
+    /// ```
+    /// # mod courser { pub use courser_quic::*; pub use courser_client::{self as client, Client}; }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let transport = courser::TransportConfig {
+    ///     max_paths: 2,
+    ///     ..Default::default()
+    /// };
+    /// let mobile = courser::Via::Interface("wwan0".to_owned());
+    /// let client = courser::Client::builder()
+    ///     .transport_config(transport)
+    ///     .on_quic_connection(move |connection| {
+    ///         let mobile = mobile.clone();
+    ///         tokio::spawn(async move {
+    ///             if let Err(error) = connection.open_path_via(&mobile).await {
+    ///                 eprintln!("one path, as before: {error}");
+    ///             }
+    ///         });
+    ///     })
+    ///     .build()?;
+    /// # drop(client);
+    /// # Ok(()) }
+    /// ```
+    pub fn on_quic_connection(
+        mut self,
+        function: impl Fn(Connection) + Send + Sync + 'static,
+    ) -> Self {
+        self.settings.on_quic = Some(OnConnection(Arc::new(function)));
         self
     }
 

@@ -83,6 +83,9 @@ pub(super) async fn attempt(
             return Err(Error::new(ErrorKind::Connect, text));
         }
     };
+    if let Some(on_quic) = &core.settings.on_quic {
+        on_quic.0(connection.clone());
+    }
     let settings = remembered.filter(|_| is_unfinished(&connection));
     let client = match settings {
         Some(settings) => h3::Client::resume(connection, h3::Config::new(Side::Client), settings),
