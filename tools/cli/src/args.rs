@@ -1,7 +1,7 @@
 //! The command line.
 
 use std::ffi::OsString;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::LazyLock;
@@ -267,13 +267,14 @@ pub(crate) struct ClientArguments {
           conflicts_with = "tcp", help_heading = "Connection")]
     pub(crate) rebind_every: Option<Duration>,
 
-    /// Send from this address of the machine, too, on a further path (RFC 10069); repeatable, 7 at most
+    /// Open a further path through this interface, or from this address (RFC 10069); repeatable, 7 at most
     ///
-    /// The first path starts where the system's route does. The system has to send packets from each address through the
-    /// interface that has it: 'ip rule add from ADDRESS table N', with a default route in table N.
-    #[arg(long = "path", value_name = "ADDRESS", conflicts_with_all = ["tcp", "webtransport", "via", "rebind_every"],
+    /// The first path takes the system's route. An interface needs a route to the server, of any metric. Packets from an
+    /// address leave through its interface only with a rule: 'ip rule add from ADDRESS table N', with a default route in
+    /// table N.
+    #[arg(long = "path", value_name = "PLACE", conflicts_with_all = ["tcp", "webtransport", "via", "rebind_every"],
           help_heading = "Connection")]
-    pub(crate) paths: Vec<IpAddr>,
+    pub(crate) paths: Vec<courser::Via>,
 
     /// Connect through a UDP proxy (CONNECT-UDP): HOST[:PORT], or a template with {target_host} and {target_port}
     ///

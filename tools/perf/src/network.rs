@@ -38,10 +38,29 @@ pub struct NetworkPath {
     pub congestion_window: u64,
     /// The size of the largest datagrams in bytes.
     pub mtu: u16,
+    /// Bytes of UDP payload sent by this end.
+    pub sent_bytes: u64,
+    /// Bytes of UDP payload received by this end.
+    pub received_bytes: u64,
+    /// Packets of this end that were declared lost.
+    pub packets_lost: u64,
+    /// Its part of all bytes in both directions of the paths that are listed: 0 to 1.
+    pub share: f64,
 }
 
 impl NetworkPath {
-    fn new(info: &PathInfo) -> Self {
+    /// Describes all paths of a connection.
+    fn all(paths: &[PathInfo]) -> Vec<Self> {
+        let bytes = |info: &PathInfo| info.traffic.bytes_sent + info.traffic.bytes_received;
+        let all: u64 = paths.iter().map(bytes).sum();
+        let share = |info| bytes(info) as f64 / all.max(1) as f64;
+        paths
+            .iter()
+            .map(|info| Self::new(info, share(info)))
+            .collect()
+    }
+
+    fn new(info: &PathInfo, share: f64) -> Self {
         let state = match (info.is_closing, info.is_validated, info.is_suspect) {
             (true, ..) => "closing",
             (false, false, _) => "opening",
@@ -58,6 +77,10 @@ impl NetworkPath {
             rtt_us: info.stats.rtt.as_secs_f64() * 1e6,
             congestion_window: info.stats.congestion_window,
             mtu: info.stats.mtu,
+            sent_bytes: info.traffic.bytes_sent,
+            received_bytes: info.traffic.bytes_received,
+            packets_lost: info.packets_lost,
+            share,
         }
     }
 }
@@ -79,7 +102,7 @@ impl Network {
             gro: capabilities.gro,
             // After a failed validation, only the first packets had a mark.
             ecn: capabilities.ecn && !stats.path.withheld.ecn && marked > stats.packets_sent / 2,
-            paths: connection.paths().iter().map(NetworkPath::new).collect(),
+            paths: NetworkPath::all(&connection.paths()),
         }
     }
 }

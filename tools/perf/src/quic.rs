@@ -1,6 +1,6 @@
 //! The client over QUIC.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -38,13 +38,7 @@ impl QuicConnector {
         // The socket for packets to the server, or to the proxy.
         let via = remote.via.as_ref();
         let peer = via.map_or(remote.address, Via::address);
-        // Paths start at several addresses, and each is one of the socket only if it is bound to all.
-        let ip = match (remote.paths.is_empty(), peer) {
-            (true, _) => local_ip_for(peer.ip()),
-            (false, SocketAddr::V4(_)) => Ipv4Addr::UNSPECIFIED.into(),
-            (false, SocketAddr::V6(_)) => Ipv6Addr::UNSPECIFIED.into(),
-        };
-        let local = SocketAddr::from((ip, 0));
+        let local = SocketAddr::from((local_ip_for(peer.ip()), 0));
         let endpoint = Endpoint::client(local)
             .map_err(|error| Failure::new(format!("cannot open a socket: {error}")))?;
         endpoint.set_segmentation_offload(remote.segmentation_offload);
@@ -93,9 +87,9 @@ impl QuicConnector {
             result = connected => result.map_err(|error| remote.quic_failure(&error)),
             () = port_closed(address), if self.tunnels.is_none() => Err(remote.not_listening("udp")),
         }?;
-        for local in &remote.paths {
-            let opened = connection.open_path(*local).await;
-            opened.map_err(|error| Failure::new(format!("no path from {local}: {error}")))?;
+        for via in &remote.paths {
+            let opened = connection.open_path_via(via).await;
+            opened.map_err(|error| Failure::new(format!("no path through {via}: {error}")))?;
         }
         Ok(connection)
     }

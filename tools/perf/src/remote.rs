@@ -1,7 +1,7 @@
 //! The server of a measurement and the settings of connections to it.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,8 +41,8 @@ pub struct Remote {
     pub segmentation_offload: bool,
     /// Interval at which QUIC connections move to a new socket under load; `None` keeps the socket.
     pub rebind_every: Option<Duration>,
-    /// Addresses of this machine from which a further path of each connection starts (RFC 10069).
-    pub paths: Vec<IpAddr>,
+    /// Interfaces or addresses of this machine at which a further path of each connection begins (RFC 10069).
+    pub paths: Vec<courser::Via>,
     /// The UDP proxy through which QUIC connections pass, each in a tunnel of its own.
     pub via: Option<Via>,
     /// Time limit for connecting.

@@ -110,14 +110,17 @@ fn spread(report: &Report) -> Vec<String> {
     lines.into_iter().flatten().collect()
 }
 
-/// Returns the line of a path: `path 1      10.0.0.2 to 10.9.0.1:4433: data, rtt 20.1 ms, window 98 kB`.
+/// Returns the line of a path: `path 1      10.0.0.2 to 10.9.0.1:4433: data, 38 % of all bytes, 12 packets lost, rtt 20.1 ms,
+/// window 98 kB`.
 fn path(path: &NetworkPath) -> String {
     let local = path.local.as_deref().unwrap_or("any");
     format!(
-        "{:<12}{local} to {}: {}, rtt {}, window {}",
+        "{:<12}{local} to {}: {}, {:.0} % of all bytes, {} packets lost, rtt {}, window {}",
         format!("path {}", path.id),
         path.remote,
         path.state,
+        path.share * 100.0,
+        path.packets_lost,
         courser_units::seconds(path.rtt_us / 1e6),
         courser_units::size(path.congestion_window),
     )

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueEnum};
-use courser::QuicVersion;
+use courser::{PathSchedule, QuicVersion};
 use courser_units::{parse_duration, parse_quantity};
 
 use super::content_flags::ContentFlags;
+use super::links::{self, Link};
 use super::speed::{parse_rate, parse_seconds, parse_speed};
 
 #[derive(Args, Debug, Clone, Default)]
@@ -429,6 +430,16 @@ pub(crate) struct ConnectionArguments {
     /// Local address or network interface to use
     #[arg(long, value_name = "NAME")]
     pub(crate) interface: Option<String>,
+    /// Use this interface or local address, and further ones at the same time over HTTP/3 (RFC 10069): wlan0, wwan0,backup
+    ///
+    /// Repeatable. The first one is that of the first path and of TCP connections. With ",backup" it is used only while
+    /// no other one works. An interface needs a route to the server, of any metric; packets from an address need a rule
+    /// that sends them through its interface. The server must permit several paths: 'courser serve --paths 2'.
+    #[arg(long, value_name = "PLACE", conflicts_with_all = ["interface", "rebind_every"])]
+    pub(crate) via: Vec<Link>,
+    /// How data is spread over the paths of --via: earliest, or fastest (the least round-trip time that has room)
+    #[arg(long, value_name = "NAME", requires = "via", value_parser = links::scheduler, default_value = "earliest")]
+    pub(crate) scheduler: PathSchedule,
     /// Use these name servers, separated by commas
     #[cfg_attr(
         not(feature = "dns"),

@@ -55,6 +55,7 @@ pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failed> {
         jobs,
         prepares_early_data: connection.early_data == Some(EarlyDataUse::First),
         rebind_every: connection.rebind_every,
+        links: connection.via.clone(),
         dump: output.dump_header.clone(),
         trace: trace(output),
         parallel: transfer.parallel.then_some(transfer.parallel_max),

@@ -15,8 +15,10 @@ mod facts;
 mod flags;
 mod form;
 mod hsts;
+mod links;
 mod message;
 mod netrc;
+mod paths;
 pub(crate) mod pins;
 mod plan;
 mod prepared;
@@ -50,6 +52,7 @@ use self::exit::{Failed, NO_CONNECTION, TIMED_OUT};
 use self::facts::Facts;
 use self::hsts::Hsts;
 use self::message::Message;
+use self::paths::Opened;
 use self::plan::{Job, Plan, TokenFile};
 use self::progress::{Bar, Bars};
 use self::transfer::{Context, Done};
@@ -100,7 +103,9 @@ async fn run(plan: Plan) -> Result<u8, Failed> {
     let dump = Dump::open(plan.dump.as_deref())?;
     let details = Details::open(plan.trace.as_ref(), plan.transfer.verbosity)?;
     let hsts = plan.hsts.as_deref().map(Hsts::load).transpose()?;
-    let client = plan.client.build().map_err(|error| match error.kind() {
+    let opened = Opened::default();
+    let client = paths::opening(plan.client, &plan.links, &opened, &details);
+    let client = client.build().map_err(|error| match error.kind() {
         // As with curl, an unsupported proxy counts as unreachable.
         ErrorKind::Unsupported => Failed::new(NO_CONNECTION, error.to_string()),
         _ => Failed::of(&error),
@@ -121,6 +126,7 @@ async fn run(plan: Plan) -> Result<u8, Failed> {
         dump,
         hsts,
         moves,
+        opened,
     });
     if plan.prepares_early_data {
         prepare_early_data(&context, &plan.jobs).await;
@@ -242,6 +248,11 @@ async fn run_job(context: &Context, job: &Job, bar: &Bar) -> u8 {
         .moves
         .as_ref()
         .map(|moves| moves.report(Instant::now()));
+    let paths = facts
+        .timing
+        .iter()
+        .flat_map(|it| paths::lines(&it.paths, &context.opened));
+    paths.for_each(|line| context.details.note(&line));
     facts.is_on_stdout = job.destination.is_stdout();
     if let Some(failed) = &facts.failed
         && plan.verbosity.shows_errors

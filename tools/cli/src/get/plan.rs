@@ -8,6 +8,7 @@ use courser::client::{ClientBuilder, FileTokenStore};
 use http::HeaderName;
 
 use super::content::Content;
+use super::links::Link;
 use super::netrc::Netrc;
 use super::protocols::Protocols;
 use super::speed::SlowLimit;
@@ -26,6 +27,8 @@ pub(crate) struct Plan {
     pub(crate) prepares_early_data: bool,
     /// The interval at which QUIC connections move to a new socket.
     pub(crate) rebind_every: Option<Duration>,
+    /// The links of the machine that the connections use.
+    pub(crate) links: Vec<Link>,
     /// The file for response headers, `-` for standard output.
     pub(crate) dump: Option<String>,
     pub(crate) trace: Option<TracePlan>,

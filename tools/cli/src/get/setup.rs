@@ -14,6 +14,7 @@ use super::exit::{
     BAD_OPTION_VALUE, CA_FILE, CLIENT_CERTIFICATE, FAILED_INIT, Failed, TLS, UNUSABLE_CIPHER,
     WRITE_ERROR, chosen_version,
 };
+use super::paths;
 use super::pins;
 use super::plan::TokenFile;
 use super::zones::Zones;
@@ -54,6 +55,7 @@ pub(crate) fn client(
     if !headers.iter().any(|field| is_named(field, "expect")) {
         builder = builder.expect_continue_above(LARGE_CONTENT);
     }
+    builder = paths::settings(builder, &connection.via, connection.scheduler);
     if !connection.quic_version.is_empty() {
         builder = builder.quic_versions(connection.quic_version.iter().copied());
     }

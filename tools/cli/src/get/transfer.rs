@@ -26,6 +26,7 @@ use super::exit::{
 use super::facts::Facts;
 use super::hsts::Hsts;
 use super::message::Message;
+use super::paths::Opened;
 use super::plan::{Job, Refused, ResumeAt, TransferPlan};
 use super::progress::Bar;
 use super::speed::Pace;
@@ -46,6 +47,8 @@ pub(crate) struct Context {
     pub(crate) hsts: Option<Hsts>,
     /// Moves of the QUIC connections, with --rebind-every.
     pub(crate) moves: Option<Arc<Moves>>,
+    /// The paths that were opened over the links of --via.
+    pub(crate) opened: Opened,
 }
 
 /// The result of a transfer that did not fail.

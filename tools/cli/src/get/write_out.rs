@@ -8,6 +8,7 @@ use url::Url;
 
 use super::exit::{Failed, version_number};
 use super::facts::Facts;
+use super::paths;
 use super::target::scheme_of;
 
 /// Writes a format with the figures of a transfer to standard output, or to the stream or file that it selects.
@@ -325,6 +326,10 @@ fn quic(name: &str, facts: &Facts) -> Option<Value> {
         "quic_version" => json!(stats.map(|stats| stats.version.to_string())),
         "quic_packets_sent" => json!(stats.map(|stats| stats.packets_sent)),
         "quic_packets_received" => json!(stats.map(|stats| stats.packets_received)),
+        "paths" => {
+            let paths = facts.timing.as_ref().map(|timing| &timing.paths);
+            paths.map_or_else(|| json!([]), |paths| paths::values(paths))
+        }
         "quic_packets_lost" => json!(stats.map(|stats| stats.packets_lost)),
         _ => return None,
     })
@@ -336,7 +341,7 @@ fn early_data(facts: &Facts) -> Option<String> {
     Some(early.to_string())
 }
 
-const NAMES: [&str; 48] = [
+const NAMES: [&str; 49] = [
     "content_type",
     "errormsg",
     "exitcode",
@@ -385,6 +390,7 @@ const NAMES: [&str; 48] = [
     "quic_packets_sent",
     "quic_packets_received",
     "quic_packets_lost",
+    "paths",
 ];
 
 #[cfg(test)]

@@ -222,6 +222,14 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "no_quic", help_heading = "Protocols")]
     pub(crate) remember_paths: bool,
 
+    /// Paths that a client may open on a connection, over several of its links (RFC 10069): 1 to 8
+    ///
+    /// With more than one, each connection takes about a kilobyte more. A client opens and chooses the paths, this server
+    /// chooses among them for what it sends: all that work, those that the client prefers first.
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "no_quic",
+          value_parser = clap::value_parser!(u8).range(1..=8), help_heading = "Protocols")]
+    pub(crate) paths: u8,
+
     /// Report to clients that ask from which address their packets arrive (address discovery)
     ///
     /// Not for a server behind a load balancer or a NAT that rewrites the addresses of clients: it would

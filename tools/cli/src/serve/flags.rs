@@ -311,6 +311,7 @@ fn transport(arguments: &Arguments) -> TransportConfig {
         congestion: arguments.cc,
         capacity_rise: !arguments.no_capacity_rise,
         max_bidi_streams: REQUESTS_AT_A_TIME,
+        max_paths: arguments.paths,
         ..TransportConfig::default()
     };
     if arguments.observe_addresses {

@@ -4,6 +4,7 @@
 use std::io::{BufRead, BufReader, Write as _};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -66,11 +67,20 @@ impl Namespaces {
             format!("-n {client} link set veth1 up"),
             format!("-n {client} rule add from {SECOND} table 7"),
             format!("-n {client} route add default via 198.18.4.1 dev veth1 table 7"),
+            // What a machine with two links has: a route over the second one, which the first one's is preferred to.
+            format!("-n {client} route add 198.18.0.0/30 via 198.18.4.1 dev veth1 metric 900"),
         ];
         for command in commands {
             let mut ip = Command::new("ip");
             assert!(succeeds(ip.args(command.split(' '))), "{command}");
         }
+    }
+
+    /// Changes the network of the client.
+    fn change_client(&self, command: &str) {
+        let mut ip = Command::new("ip");
+        ip.args(["-n", &self.client]).args(command.split(' '));
+        assert!(succeeds(&mut ip), "{command}");
     }
 
     /// Returns the bytes that the server has received on an interface.
@@ -376,9 +386,123 @@ fn further_paths_carry_data_from_their_addresses() {
     let line = text.lines().find(|line| line.starts_with("path 1 "));
     let line = line.unwrap_or_else(|| panic!("{text}"));
     assert!(line.contains(&format!("{SECOND} to {SERVER}:")), "{line}");
-    assert!(line.contains(": data, rtt "), "{line}");
+    assert!(
+        line.contains(": data, ") && line.contains(" % of all bytes, "),
+        "{line}"
+    );
     let elsewhere = server.measure(&namespaces, &["-n", "1M", "--path", "203.0.113.9"]);
     let error = String::from_utf8_lossy(&elsewhere.stderr);
     assert!(!elsewhere.status.success(), "{error}");
-    assert!(error.contains("no path from 203.0.113.9: "), "{error}");
+    assert!(
+        error.contains("no path through 203.0.113.9: cannot send through it: "),
+        "{error}"
+    );
+}
+
+/// Links are named by their interfaces, without any rule for source addresses.
+#[test]
+fn further_paths_begin_at_interfaces() {
+    let Some(namespaces) = Namespaces::new() else {
+        return;
+    };
+    namespaces.add_link();
+    namespaces.change_client(&format!("rule delete from {SECOND} table 7"));
+    let server = Server::start(&namespaces);
+    let before = namespaces.received_on("veth1");
+    let flags = ["-s", "upload", "-n", "20M", "--path", "veth1", "--json"];
+    let output = server.measure(&namespaces, &flags);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{error}");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
+    let shares: Vec<f64> = report["network"]["paths"]
+        .as_array()
+        .expect("paths")
+        .iter()
+        .map(|path| path["share"].as_f64().expect("a share"))
+        .collect();
+    assert!(
+        matches!(shares[..], [first, second] if first > 0.0 && second > 0.0),
+        "{report}"
+    );
+    let received = namespaces.received_on("veth1") - before;
+    assert!(
+        received as f64 > 20e6 * shares[1] * 0.9,
+        "{received} {report}"
+    );
+    let output = server.measure(&namespaces, &["-n", "1M", "--path", "wwan7"]);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        error.contains("no path through wwan7: cannot send through it: No such device"),
+        "{error}"
+    );
+}
+
+/// Starts a transfer of 20 MB over these links. Its output has the size and the paths.
+fn get_over(namespaces: &Namespaces, server: &Server, links: &[&str], more: &[&str]) -> Child {
+    let program = courser(&[]).get_program().to_owned();
+    let mut get = inside(&namespaces.client, &program.to_string_lossy());
+    get.args(["get", "--insecure", "--http3-only", "--silent"]);
+    get.args(["--show-error", "--output", "/dev/null"]);
+    get.args(["--write-out", "%{size_download} %{paths}"]);
+    for link in links {
+        get.args(["--via", link]);
+    }
+    get.args(more)
+        .arg(format!("https://{}/file", server.address));
+    get.stdin(Stdio::null());
+    get.stdout(Stdio::piped()).stderr(Stdio::piped());
+    get.spawn().expect("the binary starts")
+}
+
+/// Waits for the end of a complete transfer. Returns its paths and its messages.
+fn paths_of(child: Child) -> (Vec<Value>, String) {
+    let output = child.wait_with_output().expect("ends");
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{error}");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let (size, paths) = text.split_once(' ').expect("two values");
+    assert_eq!(size, "20000000");
+    (serde_json::from_str(paths).expect("paths"), error)
+}
+
+/// `get --via` transfers over two links at once, and over the one that is left when the other one fails.
+#[test]
+fn transfers_over_two_links_survive_the_loss_of_one() {
+    let Some(namespaces) = Namespaces::new() else {
+        return;
+    };
+    namespaces.add_link();
+    let folder = Folder::new();
+    let file = folder.path().join("file");
+    std::fs::write(file, vec![7; 20_000_000]).expect("our folder");
+    let root = folder.path().to_str().expect("UTF-8");
+    let server = Server::start_as(&namespaces, &["serve", root, "--paths", "2"]);
+    let get = |links: &[&str], more: &[&str]| get_over(&namespaces, &server, links, more);
+    let received = |path: &Value| path["bytes_received"].as_u64().expect("a number");
+    let (paths, _) = paths_of(get(&["veth0", "veth1"], &[]));
+    let both = paths.iter().all(|path| received(path) > 100_000);
+    assert!(paths.len() == 2 && both, "{paths:?}");
+    let (paths, _) = paths_of(get(&["veth0", "veth1,backup"], &[]));
+    let second = &paths[1];
+    assert_eq!(second["state"], "backup", "{paths:?}");
+    assert!(received(second) < 100_000, "{paths:?}");
+    let (_, error) = paths_of(get(&["veth0", "wwan7"], &[]));
+    assert!(error.contains("no path through wwan7: "), "{error}");
+    for (down, up) in [
+        ("link set veth0 down", "link set veth0 up"),
+        (
+            "address delete 198.18.0.2/30 dev veth0",
+            "address add 198.18.0.2/30 dev veth0",
+        ),
+    ] {
+        let slow = ["--limit-rate", "8M", "--max-time", "20"];
+        let child = get(&["veth0", "veth1"], &slow);
+        std::thread::sleep(Duration::from_millis(900));
+        namespaces.change_client(down);
+        let (paths, _) = paths_of(child);
+        namespaces.change_client(up);
+        let open = paths.iter().filter(|path| path["state"] == "data");
+        let ids: Vec<_> = open.map(|path| path["id"].clone()).collect();
+        assert!(ids.contains(&Value::from(1)), "{down}: {paths:?}");
+    }
 }
