@@ -13,10 +13,15 @@ use anyhow::{Context as _, Result, bail};
 
 const ALPN: &str = "bytes";
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let argument = |at: usize| arguments.get(at).map(String::as_str).context("an argument is missing");
+    let argument = |at: usize| {
+        arguments
+            .get(at)
+            .map(String::as_str)
+            .context("an argument is missing")
+    };
     let folder = Path::new(argument(1)?);
     let begin = Instant::now();
     match argument(0)? {
@@ -29,7 +34,10 @@ async fn main() -> Result<()> {
         "courser-server" => return courser_end::serve(folder, argument(2)?.parse()?).await,
         "noq-server" => return noq_end::serve(folder, argument(2)?.parse()?).await,
         client => {
-            let (server, second) = (argument(2)?.parse()?, Some(argument(3)?).filter(|it| *it != "-"));
+            let (server, second) = (
+                argument(2)?.parse()?,
+                Some(argument(3)?).filter(|it| *it != "-"),
+            );
             let bytes: u64 = argument(4)?.parse()?;
             match client {
                 "courser-client" => courser_end::receive(folder, server, second, bytes).await?,

@@ -83,9 +83,16 @@ pub async fn receive(
     if let Some(second) = second {
         let (second, connection): (SocketAddr, _) = (second.parse()?, connection.clone());
         tokio::spawn(async move {
-            let opened = connection.open_path(second, noq::PathStatus::Available);
-            if let Err(error) = opened.await {
-                eprintln!("no second path: {error}");
+            // The connection IDs of the server arrive a round trip later.
+            for _ in 0..100 {
+                match connection
+                    .open_path(second, noq::PathStatus::Available)
+                    .await
+                {
+                    Ok(_) => return,
+                    Err(error) => eprintln!("no second path: {error}"),
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
             }
         });
     }
