@@ -97,17 +97,17 @@ impl Connection {
         own: Option<(&Via, Arc<Socket>)>,
     ) -> Result<PathId, OpenPathError> {
         let (handle, shard) = (self.0.handle, &self.0.shard);
+        let is_ipv4 = self.remote_address().is_ipv4();
         let since = shard.now();
         let open = |locked: &mut Locked<'_>| {
             let id = match &own {
                 None => locked.outbox.sockets.newest_id(),
-                Some((via, socket)) => socket_beside(locked, via, socket)?,
+                Some((via, socket)) => socket_beside(locked, via, is_ipv4, socket)?,
             };
             let connection = match locked.open_connection(handle) {
                 Ok(connection) => connection,
                 Err(error) => return Poll::Ready(Err(error.into())),
             };
-            let is_ipv4 = connection.path().peer.is_ipv4();
             if local.is_some_and(|local| local.to_canonical().is_ipv4() != is_ipv4) {
                 return Poll::Ready(Err(OpenPathError::Address));
             }
@@ -203,9 +203,10 @@ impl Connection {
 fn socket_beside(
     locked: &mut Locked<'_>,
     via: &Via,
+    is_ipv4: bool,
     socket: &Arc<Socket>,
 ) -> Result<SocketId, OpenPathError> {
-    if let Some(id) = locked.outbox.sockets.beside(via) {
+    if let Some(id) = locked.outbox.sockets.beside(via, is_ipv4) {
         return Ok(id);
     }
     let added = locked.outbox.add_socket_beside(via.clone(), socket.clone());

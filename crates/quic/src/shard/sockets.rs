@@ -125,10 +125,15 @@ impl Sockets {
         self.last_id
     }
 
-    /// Returns the socket for further paths that sends from there.
-    pub(crate) fn beside(&self, via: &Via) -> Option<SocketId> {
+    /// Returns the socket for further paths that sends from there to peers of this version of IP.
+    pub(crate) fn beside(&self, via: &Via, is_ipv4: bool) -> Option<SocketId> {
+        let is_of_version = |id: SocketId| {
+            let bound = self.get(id).and_then(|socket| socket.local_addr().ok());
+            bound.is_some_and(|bound| bound.is_ipv4() == is_ipv4)
+        };
         let mut beside = self.beside.iter();
-        beside.find(|(it, _)| it == via).map(|(_, id)| *id)
+        let found = beside.find(|(it, id)| it == via && is_of_version(*id));
+        found.map(|(_, id)| *id)
     }
 
     /// Adds a socket for further paths, beside the one in use. Returns `None` if there are too many.

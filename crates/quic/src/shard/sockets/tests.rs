@@ -48,7 +48,12 @@ async fn sockets_for_further_paths_are_apart_and_limited() {
         .collect();
     assert_eq!(sockets.add_beside(via(MAX_BESIDE), bind()), None);
     assert_eq!(sockets.newest_id(), in_use);
-    assert_eq!(sockets.beside(&via(3)), Some(added[3]));
+    assert_eq!(sockets.beside(&via(3), true), Some(added[3]));
+    assert_eq!(
+        sockets.beside(&via(3), false),
+        None,
+        "it sends to IPv4 only"
+    );
     for _ in 0..MAX_SOCKETS {
         let id = sockets.add(bind(), |_| true);
         assert!(!added.contains(&id) && sockets.newest_id() == id);
@@ -56,7 +61,7 @@ async fn sockets_for_further_paths_are_apart_and_limited() {
     assert!(sockets.get(in_use).is_none(), "it was the oldest");
     assert!(added.iter().all(|id| sockets.get(*id).is_some()));
     sockets.give_up(added[3]);
-    assert_eq!(sockets.beside(&via(3)), None);
+    assert_eq!(sockets.beside(&via(3), true), None);
     let again = sockets.add_beside(via(3), bind()).expect("room");
     assert!(!added.contains(&again), "an ID is used once");
 }
